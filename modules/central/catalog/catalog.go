@@ -1,0 +1,305 @@
+package catalog
+
+import (
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"versola/platform/clock"
+	"versola/platform/jose"
+	"versola/platform/secret"
+)
+
+// Catalog is the compiled configuration. It is immutable.
+type Catalog struct {
+	Revision int64
+	Issuer   string // auth's public URL
+	tenants  map[string]*Tenant
+	issuers  map[string]*Tenant
+	edges    map[string]*Edge
+	presets  map[presetKey]*Preset
+	resource map[string][]*Resource // by id, over all tenants
+	keys     *jose.KeySet
+	signers  map[jose.Algorithm]*jose.Signer
+}
+
+type presetKey struct{ edge, id string }
+
+// Tenant returns a tenant by id.
+func (c *Catalog) Tenant(id string) (*Tenant, bool) { t, ok := c.tenants[id]; return t, ok }
+
+// TenantByIssuer returns the tenant of an issuer identifier, which is compared
+// byte for byte.
+func (c *Catalog) TenantByIssuer(iss string) (*Tenant, bool) { t, ok := c.issuers[iss]; return t, ok }
+
+// Tenants returns all tenants, ordered by id.
+func (c *Catalog) Tenants() []*Tenant {
+	out := make([]*Tenant, 0, len(c.tenants))
+	for _, t := range c.tenants {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *Tenant) int { return compare(a.ID, b.ID) })
+	return out
+}
+
+// Edge returns an edge by id.
+func (c *Catalog) Edge(id string) (*Edge, bool) { e, ok := c.edges[id]; return e, ok }
+
+// Preset returns a login preset of an edge.
+func (c *Catalog) Preset(edge, id string) (*Preset, bool) {
+	p, ok := c.presets[presetKey{edge, id}]
+	return p, ok
+}
+
+// ResourcesNamed returns the resources of that id, of every tenant that has
+// one: what an edge knows before it knows the caller.
+func (c *Catalog) ResourcesNamed(id string) []*Resource { return c.resource[id] }
+
+// Keys returns every published signing key of the deployment.
+func (c *Catalog) Keys() *jose.KeySet { return c.keys }
+
+// Signer returns the active signer for alg; there is none in an edge.
+func (c *Catalog) Signer(alg jose.Algorithm) (*jose.Signer, bool) {
+	s, ok := c.signers[alg]
+	return s, ok
+}
+
+// Tenant is a compiled tenant.
+type Tenant struct {
+	TenantSpec
+	Issuer      string
+	PathPrefix  string // "" for the root tenant, else "/t/<id>"
+	clients     map[string]*Client
+	scopes      map[string]ScopeSpec
+	resources   map[string]*Resource
+	permissions map[string]endpointSet
+	roles       map[string]endpointSet
+}
+
+// Defaults of a tenant's lifetimes.
+const (
+	defaultAccessTokenTTL  = 5 * time.Minute
+	defaultIDTokenTTL      = 5 * time.Minute
+	defaultCodeTTL         = 60 * time.Second // the most that FAPI 2.0 section 5.3.2.1 allows
+	defaultRefreshIdle     = 30 * 24 * time.Hour
+	defaultRefreshAbsolute = 180 * 24 * time.Hour
+	defaultRefreshGrace    = 10 * time.Second
+	fapiRefreshGrace       = 60 * time.Second
+	defaultSessionIdle     = 12 * time.Hour
+	defaultSessionAbsolute = 7 * 24 * time.Hour
+	defaultLoginTTL        = 15 * time.Minute
+)
+
+// IDTokenTTL returns the lifetime of ID tokens.
+func (t *Tenant) IDTokenTTL() time.Duration { return t.Settings.IDTokenTTL.D(defaultIDTokenTTL) }
+
+// CodeTTL returns the lifetime of authorization codes.
+func (t *Tenant) CodeTTL() time.Duration { return t.Settings.CodeTTL.D(defaultCodeTTL) }
+
+// RefreshIdle returns how long a refresh token family lives unused.
+func (t *Tenant) RefreshIdle() time.Duration { return t.Settings.RefreshIdle.D(defaultRefreshIdle) }
+
+// RefreshAbsolute returns how long a refresh token family lives at the most.
+func (t *Tenant) RefreshAbsolute() time.Duration {
+	return t.Settings.RefreshAbsolute.D(defaultRefreshAbsolute)
+}
+
+// RefreshGrace returns how long a rotated refresh token still gives its
+// successor, so that a lost response can be retried.
+func (t *Tenant) RefreshGrace() time.Duration {
+	if t.Profile == ProfileFAPI2 {
+		return max(t.Settings.RefreshGrace.D(fapiRefreshGrace), fapiRefreshGrace)
+	}
+	return t.Settings.RefreshGrace.D(defaultRefreshGrace)
+}
+
+// SessionIdle returns how long a sign-in session lives unused.
+func (t *Tenant) SessionIdle() time.Duration { return t.Settings.SessionIdle.D(defaultSessionIdle) }
+
+// SessionAbsolute returns how long a sign-in session lives at the most.
+func (t *Tenant) SessionAbsolute() time.Duration {
+	return t.Settings.SessionAbsolute.D(defaultSessionAbsolute)
+}
+
+// LoginTTL returns how long a login conversation lives.
+func (t *Tenant) LoginTTL() time.Duration { return t.Settings.LoginTTL.D(defaultLoginTTL) }
+
+// Client returns a client by id; a disabled one is returned too.
+func (t *Tenant) Client(id string) (*Client, bool) { c, ok := t.clients[id]; return c, ok }
+
+// Clients returns all clients, ordered by id.
+func (t *Tenant) Clients() []*Client {
+	out := make([]*Client, 0, len(t.clients))
+	for _, c := range t.clients {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *Client) int { return compare(a.ID, b.ID) })
+	return out
+}
+
+// Scope returns a scope by its name.
+func (t *Tenant) Scope(id string) (ScopeSpec, bool) { s, ok := t.scopes[id]; return s, ok }
+
+// ScopeIDs returns the names of all scopes, ordered.
+func (t *Tenant) ScopeIDs() []string { return sortedKeys(t.scopes) }
+
+// Resource returns a resource by id.
+func (t *Tenant) Resource(id string) (*Resource, bool) { r, ok := t.resources[id]; return r, ok }
+
+// HasRole tells whether the tenant declares a role of that name.
+func (t *Tenant) HasRole(id string) bool { _, ok := t.roles[id]; return ok }
+
+type endpointRef struct{ resource, endpoint string }
+
+type endpointSet map[endpointRef]struct{}
+
+// RolesAllow tells whether any of the roles reaches the endpoint. Unknown roles
+// reach nothing.
+func (t *Tenant) RolesAllow(roles []string, resource, endpoint string) bool {
+	return anyAllows(t.roles, roles, resource, endpoint)
+}
+
+// PermissionsAllow tells the same of permissions, which service clients hold
+// directly.
+func (t *Tenant) PermissionsAllow(permissions []string, resource, endpoint string) bool {
+	return anyAllows(t.permissions, permissions, resource, endpoint)
+}
+
+func anyAllows(sets map[string]endpointSet, names []string, resource, endpoint string) bool {
+	ref := endpointRef{resource, endpoint}
+	for _, n := range names {
+		if _, ok := sets[n][ref]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Client is a compiled client.
+type Client struct {
+	ClientSpec
+	Owner   *Tenant
+	Secrets []secret.Text // newest first; in an edge only for its presets' clients
+}
+
+// Public tells whether the client cannot keep a secret (RFC 6749 section 2.1).
+func (c *Client) Public() bool { return c.AuthMethod == AuthNone }
+
+// PKCERequired tells whether an authorization request needs a code challenge.
+func (c *Client) PKCERequired() bool {
+	return c.Public() || c.Owner.Profile == ProfileFAPI2 || c.RequirePKCE == nil || *c.RequirePKCE
+}
+
+// HasGrant tells whether the client may use a grant type.
+func (c *Client) HasGrant(grant string) bool { return slices.Contains(c.GrantTypes, grant) }
+
+// HasScope tells whether the client may ask for a scope.
+func (c *Client) HasScope(scope string) bool { return slices.Contains(c.Scopes, scope) }
+
+// TokenTTL returns the lifetime of the client's access tokens.
+func (c *Client) TokenTTL() time.Duration {
+	return c.AccessTokenTTL.D(c.Owner.Settings.AccessTokenTTL.D(defaultAccessTokenTTL))
+}
+
+// TokenAlg returns the algorithm of the client's access tokens.
+func (c *Client) TokenAlg() jose.Algorithm {
+	if c.AccessTokenAlg == "" {
+		return jose.ES256
+	}
+	return jose.Algorithm(c.AccessTokenAlg)
+}
+
+// IDAlg returns the algorithm of the client's ID tokens.
+func (c *Client) IDAlg() jose.Algorithm {
+	switch {
+	case c.IDTokenAlg != "":
+		return jose.Algorithm(c.IDTokenAlg)
+	case c.Owner.Profile == ProfileFAPI2:
+		return jose.ES256
+	default:
+		return jose.RS256
+	}
+}
+
+// TokenAudience returns the "aud" of the client's access tokens.
+func (c *Client) TokenAudience() []string {
+	if len(c.Audiences) > 0 {
+		return c.Audiences
+	}
+	return []string{c.ID}
+}
+
+// Redirect tells whether uri is one of the client's redirect URIs: equal byte
+// for byte, except that the port of a loopback address is free (RFC 8252
+// section 7.3).
+func (c *Client) Redirect(uri string) bool { return matchesRedirect(c.RedirectURIs, uri) }
+
+// PostLogoutRedirect tells whether uri is registered for after a logout.
+func (c *Client) PostLogoutRedirect(uri string) bool {
+	return slices.Contains(c.PostLogoutRedirectURIs, uri)
+}
+
+// Resource is a compiled resource.
+type Resource struct {
+	ResourceSpec
+	Owner       *Tenant
+	UpstreamURL *url.URL
+}
+
+// Preset is a compiled login preset.
+type Preset struct {
+	PresetSpec
+	Owner *Tenant
+	Of    *Client
+}
+
+// Edge is a compiled edge.
+type Edge struct {
+	EdgeSpec
+	SignatureKeys *jose.KeySet
+}
+
+// Holder holds the current catalog of a process.
+type Holder struct {
+	current atomic.Pointer[Catalog]
+	synced  atomic.Int64 // unix microseconds of the last contact with the source
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+// NewHolder returns an empty holder.
+func NewHolder() *Holder { return &Holder{changed: make(chan struct{})} }
+
+// Current returns the catalog, or nil before the first one.
+func (h *Holder) Current() *Catalog { return h.current.Load() }
+
+// Set replaces the catalog and wakes who waits on [Holder.Changed].
+func (h *Holder) Set(c *Catalog) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.current.Store(c)
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// Changed returns a channel that is closed at the next Set. Take it before
+// reading Current, and no change is missed.
+func (h *Holder) Changed() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
+}
+
+// Synced notes that the source was just heard and had nothing newer.
+func (h *Holder) Synced(now time.Time) { h.synced.Store(now.UnixMicro()) }
+
+// Age returns how long ago the source was last heard; negative: never.
+func (h *Holder) Age(c clock.Clock) time.Duration {
+	at := h.synced.Load()
+	if at == 0 {
+		return -1
+	}
+	return c.Now().Sub(time.UnixMicro(at))
+}

@@ -1,0 +1,302 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"versola/platform/jose"
+	"versola/platform/secret"
+)
+
+// Opener opens a sealed secret; context says what it belongs to.
+type Opener func(sealed []byte, context string) ([]byte, error)
+
+// Compiler turns snapshots into catalogs. It keeps the signers that it has
+// parsed, since preparing an RSA key costs milliseconds.
+type Compiler struct {
+	Open Opener
+	// SecretsOptional makes a client's secret that does not open no error: an
+	// edge is sent only those it needs.
+	SecretsOptional bool
+
+	mu      sync.Mutex
+	signers map[string]*jose.Signer
+}
+
+// Compile resolves a snapshot. It reports every dangling reference and
+// unreadable value it finds, joined; what validation on the way in lets
+// through compiles, so an error means damaged data.
+func (k *Compiler) Compile(s *Snapshot) (*Catalog, error) {
+	b := &build{compiler: k, catalog: &Catalog{
+		Revision: s.Revision,
+		Issuer:   s.Issuer,
+		tenants:  make(map[string]*Tenant, len(s.Tenants)),
+		issuers:  make(map[string]*Tenant, len(s.Tenants)),
+		edges:    make(map[string]*Edge, len(s.Edges)),
+		presets:  make(map[presetKey]*Preset, len(s.Presets)),
+		resource: make(map[string][]*Resource, len(s.Resources)),
+		signers:  map[jose.Algorithm]*jose.Signer{},
+	}}
+	b.edges(s.Edges)
+	b.tenants(s)
+	b.scopes(s.Scopes)
+	b.resources(s.Resources)
+	b.permissions(s.Permissions)
+	b.roles(s.Roles)
+	b.clients(s.Clients)
+	b.presets(s.Presets)
+	b.keys(s.Keys)
+	if err := errors.Join(b.errs...); err != nil {
+		return nil, fmt.Errorf("compile catalog revision %d: %w", s.Revision, err)
+	}
+	return b.catalog, nil
+}
+
+type build struct {
+	compiler *Compiler
+	catalog  *Catalog
+	errs     []error
+}
+
+func (b *build) fail(format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf(format, args...))
+}
+
+func (b *build) edges(specs []EdgeSpec) {
+	for _, s := range specs {
+		keys, err := jose.ParseJWKS(s.JWKS)
+		if err != nil {
+			b.fail("edge %s: jwks: %w", s.ID, err)
+			continue
+		}
+		b.catalog.edges[s.ID] = &Edge{EdgeSpec: s, SignatureKeys: jose.NewKeySet(keys...)}
+	}
+}
+
+func (b *build) tenants(s *Snapshot) {
+	for _, spec := range s.Tenants {
+		t := &Tenant{
+			TenantSpec: spec, Issuer: s.Issuer,
+			clients: map[string]*Client{}, scopes: map[string]ScopeSpec{}, resources: map[string]*Resource{},
+			permissions: map[string]endpointSet{}, roles: map[string]endpointSet{},
+		}
+		if t.Directory == "" {
+			t.Directory = t.ID
+		}
+		if spec.ID != s.RootTenant {
+			t.PathPrefix = "/t/" + spec.ID
+			t.Issuer += t.PathPrefix
+		}
+		b.catalog.tenants[t.ID] = t
+		b.catalog.issuers[t.Issuer] = t
+	}
+}
+
+// tenant finds the tenant of an entity, or notes that there is none.
+func (b *build) tenant(kind, tenant, id string) (*Tenant, bool) {
+	t, ok := b.catalog.tenants[tenant]
+	if !ok {
+		b.fail("%s %s/%s: no such tenant", kind, tenant, id)
+	}
+	return t, ok
+}
+
+func (b *build) scopes(specs []ScopeSpec) {
+	for _, s := range specs {
+		if t, ok := b.tenant("scope", s.Tenant, s.ID); ok {
+			t.scopes[s.ID] = s
+		}
+	}
+}
+
+func (b *build) resources(specs []ResourceSpec) {
+	for _, s := range specs {
+		t, ok := b.tenant("resource", s.Tenant, s.ID)
+		if !ok {
+			continue
+		}
+		u, err := url.Parse(s.Upstream.URL)
+		if err != nil {
+			b.fail("resource %s/%s: upstream url: %w", s.Tenant, s.ID, err)
+			continue
+		}
+		if s.Audience == "" {
+			s.Audience = s.ID
+		}
+		r := &Resource{ResourceSpec: s, Owner: t, UpstreamURL: u}
+		t.resources[s.ID] = r
+		b.catalog.resource[s.ID] = append(b.catalog.resource[s.ID], r)
+	}
+}
+
+func (b *build) permissions(specs []PermissionSpec) {
+	for _, s := range specs {
+		t, ok := b.tenant("permission", s.Tenant, s.ID)
+		if !ok {
+			continue
+		}
+		set := make(endpointSet, len(s.Endpoints))
+		for _, ref := range s.Endpoints {
+			resource, endpoint, _ := strings.Cut(ref, ":")
+			r, ok := t.resources[resource]
+			if !ok || !slices.ContainsFunc(r.Endpoints, func(e EndpointSpec) bool { return e.ID == endpoint }) {
+				b.fail("permission %s/%s: no endpoint %q", s.Tenant, s.ID, ref)
+				continue
+			}
+			set[endpointRef{resource, endpoint}] = struct{}{}
+		}
+		t.permissions[s.ID] = set
+	}
+}
+
+func (b *build) roles(specs []RoleSpec) {
+	for _, s := range specs {
+		t, ok := b.tenant("role", s.Tenant, s.ID)
+		if !ok {
+			continue
+		}
+		set := endpointSet{}
+		for _, p := range s.Permissions {
+			endpoints, ok := t.permissions[p]
+			if !ok {
+				b.fail("role %s/%s: no permission %q", s.Tenant, s.ID, p)
+			}
+			maps.Copy(set, endpoints)
+		}
+		t.roles[s.ID] = set
+	}
+}
+
+func (b *build) clients(specs []ClientSpec) {
+	for _, s := range specs {
+		t, ok := b.tenant("client", s.Tenant, s.ID)
+		if !ok {
+			continue
+		}
+		c := &Client{ClientSpec: s, Owner: t}
+		for _, sealed := range s.Secrets {
+			plain, err := b.compiler.Open(sealed.Sealed, ClientSecretContext(s.Tenant, s.ID, sealed.ID))
+			if err != nil {
+				if !b.compiler.SecretsOptional {
+					b.fail("client %s/%s: secret %s: %w", s.Tenant, s.ID, sealed.ID, err)
+				}
+				continue
+			}
+			c.Secrets = append(c.Secrets, secret.Text(plain))
+		}
+		t.clients[s.ID] = c
+	}
+}
+
+func (b *build) presets(specs []PresetSpec) {
+	for _, s := range specs {
+		t, ok := b.tenant("preset", s.Tenant, s.ID)
+		if !ok {
+			continue
+		}
+		c, ok := t.clients[s.Client]
+		if !ok {
+			b.fail("preset %s/%s: no client %q", s.Tenant, s.ID, s.Client)
+			continue
+		}
+		b.catalog.presets[presetKey{s.Edge, s.ID}] = &Preset{PresetSpec: s, Owner: t, Of: c}
+	}
+}
+
+func (b *build) keys(specs []KeySpec) {
+	b.compiler.mu.Lock()
+	defer b.compiler.mu.Unlock()
+	if b.compiler.signers == nil {
+		b.compiler.signers = map[string]*jose.Signer{}
+	}
+	var public []jose.PublicKey
+	for _, s := range specs {
+		p, err := jose.ParseJWK(s.Public)
+		if err == nil && (p.ID != s.ID || string(p.Alg) != s.Alg) {
+			err = errors.New("kid or alg differs from the row's")
+		}
+		if err != nil {
+			b.fail("signing key %s: public key: %w", s.ID, err)
+			continue
+		}
+		public = append(public, p)
+		if s.State != KeyActive || len(s.Sealed) == 0 {
+			continue
+		}
+		signer, ok := b.compiler.signers[s.ID]
+		if !ok {
+			if signer, err = b.signer(s); err != nil {
+				b.fail("signing key %s: %w", s.ID, err)
+				continue
+			}
+			b.compiler.signers[s.ID] = signer
+		}
+		b.catalog.signers[p.Alg] = signer
+	}
+	b.catalog.keys = jose.NewKeySet(public...)
+}
+
+func (b *build) signer(s KeySpec) (*jose.Signer, error) {
+	der, err := b.compiler.Open(s.Sealed, SigningKeyContext(s.ID))
+	if err != nil {
+		return nil, err
+	}
+	key, err := jose.ParsePrivate(der)
+	if err != nil {
+		return nil, err
+	}
+	return jose.NewSigner(s.ID, jose.Algorithm(s.Alg), key)
+}
+
+// matchesRedirect compares byte for byte, and for a registered loopback
+// address without the port.
+func matchesRedirect(registered []string, uri string) bool {
+	if slices.Contains(registered, uri) {
+		return true
+	}
+	bare, ok := withoutLoopbackPort(uri)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(registered, func(r string) bool {
+		b, ok := withoutLoopbackPort(r)
+		return ok && b == bare
+	})
+}
+
+// withoutLoopbackPort removes the port of an http URI on a literal loopback
+// address, character by character, so that nothing else is normalised on the
+// way. "localhost" is not a literal address (RFC 8252 section 8.3).
+func withoutLoopbackPort(uri string) (string, bool) {
+	for _, host := range []string{"http://127.0.0.1", "http://[::1]"} {
+		rest, ok := strings.CutPrefix(uri, host)
+		if !ok {
+			continue
+		}
+		if port, isPort := strings.CutPrefix(rest, ":"); isPort {
+			n := 0
+			for n < len(port) && port[n] >= '0' && port[n] <= '9' {
+				n++
+			}
+			if n == 0 || n > 5 {
+				return "", false
+			}
+			rest = port[n:]
+		}
+		if rest != "" && rest[0] != '/' && rest[0] != '?' {
+			return "", false
+		}
+		return host + rest, true
+	}
+	return "", false
+}
+
+func compare(a, b string) int { return cmp.Compare(a, b) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
