@@ -1,0 +1,295 @@
+package httpserver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"versola/platform/clock"
+	"versola/platform/id"
+	"versola/platform/postgres"
+)
+
+// Bounds of every listener.
+const (
+	// readHeaderTimeout ends a connection that sends its header drop by drop.
+	readHeaderTimeout = 10 * time.Second
+	// idleTimeout keeps a connection for reuse longer than common load
+	// balancers do (60 s), so that the balancer closes first and no request is
+	// lost in between.
+	idleTimeout = 90 * time.Second
+	// maxHeaderBytes leaves room for large cookies and tokens and no more.
+	maxHeaderBytes = 32 << 10
+	// DefaultMaxBody is the largest body where a listener sets none: forms and
+	// JSON documents of identity are a few KiB.
+	DefaultMaxBody = 256 << 10
+	// DrainTimeout is how long shutdown waits for requests in flight.
+	DrainTimeout = 10 * time.Second
+)
+
+// Options describes a listener.
+type Options struct {
+	Name           string // "auth", "edge" ...: in logs and metrics
+	Addr           string // host:port
+	Log            *slog.Logger
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	MaxBody        int64          // bytes; 0: DefaultMaxBody; negative: no limit
+	// HandleError turns an error of a handler into an answer; nil:
+	// [WriteProblem]. It is called once per failed request.
+	HandleError func(c echo.Context, err error)
+	// Observe, when set, hears of every finished request.
+	Observe func(ctx context.Context, o Observation)
+}
+
+// Observation is a finished request, for a metric.
+type Observation struct {
+	Listener string
+	Route    string // the route's template, never the path
+	Method   string
+	Status   int
+	Duration time.Duration
+}
+
+// Server is one listener.
+type Server struct {
+	Echo *echo.Echo
+	o    Options
+	http *http.Server
+	ln   net.Listener
+}
+
+// New makes a listener's router with the common middleware.
+func New(o Options) *Server {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Logger.SetOutput(discard{})
+	s := &Server{Echo: e, o: o}
+	e.IPExtractor = func(r *http.Request) string { return clientAddr(r, o.TrustedProxies) }
+	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		if c.Response().Committed {
+			return
+		}
+		if o.HandleError != nil {
+			o.HandleError(c, err)
+			return
+		}
+		WriteProblem(c, err)
+	}
+	e.Use(s.observe, s.recover, s.limitBody)
+	s.http = &http.Server{
+		Handler:           e,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	return s
+}
+
+// Listen opens the address, so that a taken port is an error before anything
+// else starts. A host of "localhost" listens on both loopback addresses.
+func (s *Server) Listen(ctx context.Context) error {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.o.Addr)
+	if err != nil {
+		return fmt.Errorf("open %s listener on %s: %w", s.o.Name, s.o.Addr, err)
+	}
+	s.ln = ln
+	return nil
+}
+
+// Addr returns the address that Listen opened.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Serve answers until Shutdown.
+func (s *Server) Serve() error {
+	if err := s.http.Serve(s.ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", s.o.Name, err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, waits for requests in flight for up to
+// [DrainTimeout], then closes what is left.
+func (s *Server) Shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		return errors.Join(fmt.Errorf("drain %s: %w", s.o.Name, err), s.http.Close())
+	}
+	return nil
+}
+
+// Fields that a handler adds to its request's log line.
+type logFields struct{ attrs []slog.Attr }
+
+const (
+	requestIDKey = "versola.request_id"
+	fieldsKey    = "versola.log_fields"
+	errorKey     = "versola.error"
+)
+
+// RequestID returns the request's id, which is in its log line, in the answer's
+// X-Request-Id and on error pages.
+func RequestID(c echo.Context) string {
+	v, _ := c.Get(requestIDKey).(string)
+	return v
+}
+
+// Annotate adds an attribute to the request's log line (client, tenant,
+// outcome): never a token, code, password or full phone number.
+func Annotate(c echo.Context, attrs ...slog.Attr) {
+	if f, ok := c.Get(fieldsKey).(*logFields); ok {
+		f.attrs = append(f.attrs, attrs...)
+	}
+}
+
+// NoteError gives the private cause of an answer to the request's log line; the
+// one place that turns errors into answers calls it.
+func NoteError(c echo.Context, err error) { c.Set(errorKey, err) }
+
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := clock.Monotonic()
+		rid := id.Short(rand.Reader, 12)
+		fields := &logFields{}
+		c.Set(requestIDKey, rid)
+		c.Set(fieldsKey, fields)
+		c.Response().Header().Set(echo.HeaderXRequestID, rid)
+		if err := next(c); err != nil {
+			NoteError(c, err)
+			c.Error(err)
+		}
+		s.finish(c, rid, fields, clock.Since(start))
+		return nil
+	}
+}
+
+func (s *Server) finish(c echo.Context, rid string, fields *logFields, took time.Duration) {
+	ctx, status := c.Request().Context(), c.Response().Status
+	route := c.Path()
+	if route == "" {
+		route = "(none)"
+	}
+	if s.o.Observe != nil {
+		s.o.Observe(ctx, Observation{Listener: s.o.Name, Route: route, Method: method(c.Request().Method), Status: status, Duration: took})
+	}
+	level := slog.LevelInfo
+	if status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	if !s.o.Log.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8+len(fields.attrs))
+	attrs = append(attrs, slog.String("request_id", rid), slog.String("listener", s.o.Name), slog.String("method", c.Request().Method),
+		slog.String("route", route), slog.Int("status", status), slog.Duration("duration", took))
+	attrs = append(attrs, fields.attrs...)
+	if err, ok := c.Get(errorKey).(error); ok && err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	s.o.Log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// method keeps metric labels to a closed set.
+func method(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return m
+	}
+	return "OTHER"
+}
+
+func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler { //nolint:errorlint // compared as net/http does
+				panic(v)
+			}
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}()
+		return next(c)
+	}
+}
+
+func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
+	limit := s.o.MaxBody
+	if limit == 0 {
+		limit = DefaultMaxBody
+	}
+	if limit < 0 {
+		return next
+	}
+	return func(c echo.Context) error {
+		r := c.Request()
+		if r.ContentLength > limit {
+			c.Response().Header().Set("Connection", "close")
+			return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is over %d bytes", limit))
+		}
+		r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
+		return next(c)
+	}
+}
+
+// ClientAddr returns the address of the client: the connection's, or what
+// trusted proxies report. The zero Addr: none could be read.
+func ClientAddr(c echo.Context) netip.Addr {
+	a, _ := netip.ParseAddr(c.RealIP())
+	return a.Unmap()
+}
+
+// clientAddr walks X-Forwarded-For from the right for as long as the peer is a
+// trusted proxy: what an untrusted one wrote is never believed.
+func clientAddr(r *http.Request, trusted []netip.Prefix) string {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	addr := peer.Addr().Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && Trusted(trusted, addr); i-- {
+		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		addr = next.Unmap()
+	}
+	return addr.String()
+}
+
+// Trusted tells whether addr is in one of the networks.
+func Trusted(networks []netip.Prefix, addr netip.Addr) bool {
+	for _, p := range networks {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unavailable tells whether err is a passing condition of a part that the
+// request needs: the answer is 503 with Retry-After.
+func Unavailable(err error) bool {
+	return postgres.Unavailable(err) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// RetryAfter is what a 503 tells clients to wait, in seconds.
+const RetryAfter = "2"
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
