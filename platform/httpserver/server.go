@@ -67,6 +67,21 @@ type Server struct {
 	o    Options
 	http *http.Server
 	ln   net.Listener
+	// stop ends the context behind Stopping.
+	stopping context.Context //nolint:containedctx // it is the listener's life, not a request's
+	stop     context.CancelFunc
+}
+
+type stoppingKey struct{}
+
+// Stopping returns a channel that is closed when the listener that a request
+// came by begins to shut down: a long poll answers then, so that draining does
+// not wait for it. It is nil (never ready) for a request that came by none.
+func Stopping(ctx context.Context) <-chan struct{} {
+	if s, ok := ctx.Value(stoppingKey{}).(context.Context); ok {
+		return s.Done()
+	}
+	return nil
 }
 
 // New makes a listener's router with the common middleware.
@@ -75,6 +90,7 @@ func New(o Options) *Server {
 	e.HideBanner, e.HidePort = true, true
 	e.Logger.SetOutput(discard{})
 	s := &Server{Echo: e, o: o}
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	e.IPExtractor = func(r *http.Request) string { return clientAddr(r, o.TrustedProxies) }
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if c.Response().Committed {
@@ -93,6 +109,9 @@ func New(o Options) *Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.Background(), stoppingKey{}, s.stopping)
+		},
 	}
 	return s
 }
@@ -124,6 +143,7 @@ func (s *Server) Serve() error {
 func (s *Server) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()
+	s.stop()
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("drain %s: %w", s.o.Name, err), s.http.Close())
 	}
