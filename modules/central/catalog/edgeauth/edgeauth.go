@@ -4,136 +4,151 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"versola/modules/central/catalog"
-	"versola/platform/clock"
+	"versola/platform/httpserver"
+	"versola/platform/id"
 	"versola/platform/jose"
 )
 
-// What an edge's token states.
 const (
-	Type     = "versola-edge+jwt"
+	// Type is the "typ" of an edge's token.
+	Type = "versola-edge+jwt"
+	// Audience is the "aud" of an edge's token: the internal listener of any
+	// process of the deployment.
 	Audience = "versola-internal"
+	// MaxLifetime bounds a token's life: it is made for one request.
+	MaxLifetime = 60 * time.Second
+	// leeway is how far the clocks of two machines may be apart; with NTP it
+	// is milliseconds, and half a minute forgives a machine that just woke up.
+	leeway = 30 * time.Second
+	// jtiBytes makes a token's id unique (96 bits); it need not be secret.
+	jtiBytes = 12
 )
 
-// Bounds of an edge's token.
-const (
-	// MaxLife is the most between iat and exp: one call's worth.
-	MaxLife = time.Minute
-	// skew is how far the clocks of two machines of one deployment may be
-	// apart; time synchronisation keeps them within milliseconds.
-	skew = 10 * time.Second
-)
-
-// ErrUnauthenticated reports a call without a valid edge token. The wrapped
-// text is for the log alone.
-var ErrUnauthenticated = errors.New("not an authenticated edge")
-
-// Source gives the current catalog.
-type Source interface {
-	Current() *catalog.Catalog
-}
+// ErrRefused is the cause of every refusal.
+var ErrRefused = errors.New("edge not authenticated")
 
 type claims struct {
 	Issuer   string `json:"iss"`
 	Subject  string `json:"sub"`
 	Audience string `json:"aud"`
-	IssuedAt *int64 `json:"iat"`
-	Expires  *int64 `json:"exp"`
+	IssuedAt int64  `json:"iat"` // seconds since 1970
+	Expires  int64  `json:"exp"`
 	ID       string `json:"jti"`
 }
 
-// Verify returns the edge that signed token. Errors: [ErrUnauthenticated].
-func Verify(current *catalog.Catalog, token string, now time.Time) (*catalog.Edge, error) {
+// Sign makes the token of one request; send it as "Authorization: Bearer".
+func Sign(signer *jose.Signer, edgeID string, now time.Time, random io.Reader) (string, error) {
+	payload, err := json.Marshal(claims{
+		Issuer: edgeID, Subject: edgeID, Audience: Audience,
+		IssuedAt: now.Unix(), Expires: now.Add(MaxLifetime).Unix(), ID: id.Short(random, jtiBytes),
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode edge token: %w", err)
+	}
+	token, err := signer.Sign(Type, payload)
+	if err != nil {
+		return "", fmt.Errorf("sign edge token: %w", err)
+	}
+	return token, nil
+}
+
+// Verify returns the id of the edge that made the request. Errors are problems
+// that a handler returns as they are: 503 before the first catalog, else 401
+// with [ErrRefused] as their cause.
+func Verify(cat *catalog.Catalog, r *http.Request, now time.Time) (edgeID string, err error) {
+	if cat == nil {
+		return "", &httpserver.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
+			Detail: "the configuration is not loaded yet", Reason: "no_catalog"}
+	}
+	edgeID, err = verify(cat, r, now)
+	if err != nil {
+		return "", &httpserver.Problem{Title: http.StatusText(http.StatusUnauthorized), Status: http.StatusUnauthorized,
+			Detail: "a token signed by a known edge is needed", Reason: "edge_unauthenticated",
+			Cause: fmt.Errorf("%w: %w", ErrRefused, err)}
+	}
+	return edgeID, nil
+}
+
+func verify(cat *catalog.Catalog, r *http.Request, now time.Time) (string, error) {
+	token, err := bearer(r)
+	if err != nil {
+		return "", err
+	}
 	parsed, err := jose.Parse(token)
 	if err != nil {
-		return nil, refuse(err.Error())
+		return "", err
 	}
-	members, err := jose.Members(parsed.Payload)
+	c, err := parseClaims(parsed.Payload)
 	if err != nil {
-		return nil, refuse(err.Error())
+		return "", err
 	}
-	// The issuer only says whose keys to try; nothing is believed before one
-	// of them verifies.
-	var iss string
-	if json.Unmarshal(members["iss"], &iss) != nil {
-		return nil, refuse("iss is missing")
-	}
-	edge, ok := current.Edge(iss)
+	edge, ok := cat.Edge(c.Issuer)
 	if !ok {
-		return nil, refuse("iss names no edge")
+		return "", fmt.Errorf("no edge %.64q", c.Issuer)
 	}
-	_, payload, err := edge.SignatureKeys.Verify(token, Type)
+	if _, _, err := edge.SignatureKeys.Verify(token, Type); err != nil {
+		return "", fmt.Errorf("edge %s: %w", edge.ID, err)
+	}
+	if err := c.check(now); err != nil {
+		return "", fmt.Errorf("edge %s: %w", edge.ID, err)
+	}
+	return edge.ID, nil
+}
+
+func bearer(r *http.Request) (string, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", fmt.Errorf("%d Authorization headers", len(values))
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", errors.New("no bearer token")
+	}
+	return token, nil
+}
+
+func parseClaims(payload []byte) (claims, error) {
+	members, err := jose.Members(payload)
 	if err != nil {
-		return nil, refuse(err.Error())
+		return claims{}, err
 	}
 	var c claims
-	if err := json.Unmarshal(payload, &c); err != nil {
-		return nil, refuse("claims: " + err.Error())
-	}
-	return edge, c.check(edge.ID, now)
-}
-
-func (c *claims) check(edge string, now time.Time) error {
-	switch {
-	case c.Issuer != edge || c.Subject != edge:
-		return refuse("iss and sub are not the edge's id")
-	case c.Audience != Audience:
-		return refuse("aud is not " + Audience)
-	case c.IssuedAt == nil || c.Expires == nil || c.ID == "":
-		return refuse("iat, exp or jti is missing")
-	case *c.Expires <= *c.IssuedAt || *c.Expires-*c.IssuedAt > int64(MaxLife/time.Second):
-		return refuse("exp is not within a minute after iat")
-	case *c.IssuedAt > now.Add(skew).Unix():
-		return refuse("iat is in the future")
-	case *c.Expires <= now.Add(-skew).Unix():
-		return refuse("expired")
-	}
-	return nil
-}
-
-func refuse(why string) error { return fmt.Errorf("%w: %s", ErrUnauthenticated, why) }
-
-const contextKey = "versola.edge"
-
-// Call is an authenticated call: the edge, and the catalog it was found in.
-type Call struct {
-	*catalog.Edge
-	Catalog *catalog.Catalog
-}
-
-// Middleware lets authenticated edges through: others get 401, and everyone
-// 503 while there is no catalog yet.
-func Middleware(source Source, clk clock.Clock) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			current := source.Current()
-			if current == nil {
-				c.Response().Header().Set("Retry-After", "1")
-				return echo.NewHTTPError(http.StatusServiceUnavailable, "the configuration is not loaded yet")
-			}
-			scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-			err := refuse("no bearer token")
-			var edge *catalog.Edge
-			if strings.EqualFold(scheme, "Bearer") {
-				edge, err = Verify(current, token, clk.Now())
-			}
-			if err != nil {
-				c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
-				return echo.NewHTTPError(http.StatusUnauthorized, "an edge authenticates with a JWT signed by its own key").SetInternal(err)
-			}
-			c.Set(contextKey, Call{edge, current})
-			return next(c)
+	for name, dst := range map[string]any{
+		"iss": &c.Issuer, "sub": &c.Subject, "aud": &c.Audience, "iat": &c.IssuedAt, "exp": &c.Expires, "jti": &c.ID,
+	} {
+		raw, ok := members[name]
+		if !ok {
+			return claims{}, fmt.Errorf("no claim %q", name)
+		}
+		if err := json.Unmarshal(raw, dst); err != nil {
+			return claims{}, fmt.Errorf("claim %q: %w", name, err)
 		}
 	}
+	return c, nil
 }
 
-// Of returns the caller of a request that passed [Middleware].
-func Of(c echo.Context) Call {
-	return c.Get(contextKey).(Call) //nolint:errcheck,forcetypeassert // the middleware is on every route
+func (c claims) check(now time.Time) error {
+	switch {
+	case c.Issuer == "" || c.Subject != c.Issuer:
+		return errors.New("sub is not iss")
+	case c.Audience != Audience:
+		return errors.New("aud is another")
+	case c.ID == "":
+		return errors.New("jti is empty")
+	case c.IssuedAt < now.Add(-MaxLifetime-leeway).Unix():
+		return errors.New("iat is too long ago") // also keeps the difference below from overflowing
+	case c.Expires <= c.IssuedAt || c.Expires-c.IssuedAt > int64(MaxLifetime/time.Second):
+		return fmt.Errorf("exp is not within %s of iat", MaxLifetime)
+	case c.IssuedAt > now.Add(leeway).Unix():
+		return errors.New("iat is in the future")
+	case c.Expires <= now.Add(-leeway).Unix():
+		return errors.New("expired")
+	}
+	return nil
 }
