@@ -247,6 +247,10 @@ type KeySpec struct {
 	Sealed []byte          `json:"sealed,omitempty"` // PKCS #8, sealed
 }
 
+// SealPurpose is the purpose of the keyring that seals what central's tables
+// hold (secret.NewKeyring): client secrets and signing keys.
+const SealPurpose = "catalog"
+
 // Contexts under which secrets are sealed (see secret.Keyring.Seal): a sealed
 // value moved to another row does not open.
 

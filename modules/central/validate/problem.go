@@ -1,0 +1,103 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"versola/modules/central/catalog"
+)
+
+// Kinds of entity, as documents name them.
+const (
+	KindEdge       = "edge"
+	KindTenant     = "tenant"
+	KindScope      = "scope"
+	KindResource   = "resource"
+	KindPermission = "permission"
+	KindRole       = "role"
+	KindClient     = "client"
+	KindPreset     = "preset"
+	KindUser       = "user"
+)
+
+// Ref names an entity. Tenant is empty for edges and tenants.
+type Ref struct{ Kind, Tenant, ID string }
+
+// String returns "kind tenant/id" or "kind id".
+func (r Ref) String() string {
+	if r.Tenant == "" {
+		return r.Kind + " " + r.ID
+	}
+	return r.Kind + " " + r.Tenant + "/" + r.ID
+}
+
+// Problem is one thing that is wrong. Its text never holds a secret.
+type Problem struct {
+	Of      Ref
+	Field   string // as in a document, such as "redirect_uris[1]"; empty: the whole
+	Message string
+}
+
+// String returns the problem as one line.
+func (p Problem) String() string {
+	if p.Field == "" {
+		return p.Of.String() + ": " + p.Message
+	}
+	return p.Of.String() + ": " + p.Field + ": " + p.Message
+}
+
+// Rules are what differs between deployments.
+type Rules struct {
+	// Development allows http://localhost in redirect URIs and plain http in
+	// logout URIs.
+	Development bool
+}
+
+// problems collects what is wrong with one entity.
+type problems struct {
+	of   Ref
+	list *[]Problem
+}
+
+func (p problems) add(field, format string, args ...any) {
+	*p.list = append(*p.list, Problem{Of: p.of, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p problems) err(field string, err error) {
+	if err != nil {
+		p.add(field, "%s", err)
+	}
+}
+
+// each checks every element of a list and that none is there twice.
+func (p problems) each(field string, list []string, check func(string) error) {
+	for i, v := range list {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if slices.Contains(list[:i], v) {
+			p.add(at, "%q is listed twice", v)
+			continue
+		}
+		if check != nil {
+			p.err(at, check(v))
+		}
+	}
+}
+
+// within checks a duration that may be left out.
+func (p problems) within(field string, d catalog.Duration, least, most time.Duration) {
+	if v := time.Duration(d); v != 0 && (v < least || v > most) {
+		p.add(field, "%s is not between %s and %s", v, least, most)
+	}
+}
+
+// oneOf checks a word of a closed list.
+func oneOf[T ~string](v T, known ...T) error {
+	if slices.Contains(known, v) {
+		return nil
+	}
+	if v == "" {
+		return fmt.Errorf("is missing: one of %v", known)
+	}
+	return fmt.Errorf("%q is unknown: one of %v", v, known)
+}

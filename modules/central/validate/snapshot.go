@@ -1,0 +1,237 @@
+package validate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/lestrrat-go/jwx/v2/jwk"
+
+	"versola/modules/central/catalog"
+	"versola/platform/jose"
+)
+
+// Bounds of durations.
+const (
+	minTTL = 10 * time.Second
+	// maxToken: a token cannot be taken back everywhere, so it ends within a
+	// day.
+	maxToken = 24 * time.Hour
+	// maxCode is the most that FAPI 2.0 section 5.3.2.1 allows; RFC 6749
+	// section 4.1.2 recommends ten minutes at the most.
+	maxCode = 60 * time.Second
+	minCode = time.Second
+	maxLong = 5 * 365 * 24 * time.Hour // refresh families and sessions
+	// maxGrace bounds how long a rotated refresh token may be retried.
+	maxGrace    = 10 * time.Minute
+	minLogin    = time.Minute
+	maxLogin    = time.Hour
+	minTimeout  = 10 * time.Millisecond
+	maxConnect  = 30 * time.Second
+	maxResponse = 10 * time.Minute
+)
+
+// Snapshot checks a whole configuration.
+func (r Rules) Snapshot(s *catalog.Snapshot) []Problem {
+	c := newCheck(r, s)
+	for i := range s.Edges {
+		c.edge(&s.Edges[i])
+	}
+	for i := range s.Tenants {
+		c.tenant(&s.Tenants[i])
+	}
+	for i := range s.Scopes {
+		c.scope(&s.Scopes[i])
+	}
+	for i := range s.Resources {
+		c.resource(&s.Resources[i])
+	}
+	for i := range s.Permissions {
+		c.permission(&s.Permissions[i])
+	}
+	for i := range s.Roles {
+		c.role(&s.Roles[i])
+	}
+	for i := range s.Clients {
+		c.client(&s.Clients[i])
+	}
+	for i := range s.Presets {
+		c.preset(&s.Presets[i])
+	}
+	return c.found
+}
+
+// check is one pass over a snapshot, with what references look up.
+type check struct {
+	Rules
+	found   []Problem
+	edges   map[string]bool
+	tenants map[string]*catalog.TenantSpec
+	exists  map[Ref]bool // scopes, permissions; endpoints as "resource:endpoint"
+	clients map[Ref]*catalog.ClientSpec
+	presets map[[2]string]string // edge, id -> tenant
+	cookies map[[2]string]string // edge, cookie name -> preset
+}
+
+const kindEndpoint = "endpoint"
+
+func newCheck(r Rules, s *catalog.Snapshot) *check {
+	c := &check{Rules: r, edges: map[string]bool{}, tenants: map[string]*catalog.TenantSpec{}, exists: map[Ref]bool{},
+		clients: map[Ref]*catalog.ClientSpec{}, presets: map[[2]string]string{}, cookies: map[[2]string]string{}}
+	for _, e := range s.Edges {
+		c.edges[e.ID] = true
+	}
+	for i := range s.Tenants {
+		c.tenants[s.Tenants[i].ID] = &s.Tenants[i]
+	}
+	for _, e := range s.Scopes {
+		c.exists[Ref{KindScope, e.Tenant, e.ID}] = true
+	}
+	for _, e := range s.Permissions {
+		c.exists[Ref{KindPermission, e.Tenant, e.ID}] = true
+	}
+	for _, r := range s.Resources {
+		for _, e := range r.Endpoints {
+			c.exists[Ref{kindEndpoint, r.Tenant, r.ID + ":" + e.ID}] = true
+		}
+	}
+	for i := range s.Clients {
+		c.clients[Ref{KindClient, s.Clients[i].Tenant, s.Clients[i].ID}] = &s.Clients[i]
+	}
+	return c
+}
+
+func (c *check) of(kind, tenant, id string) problems {
+	return problems{of: Ref{kind, tenant, id}, list: &c.found}
+}
+
+func (c *check) tenantExists(p problems, tenant string) {
+	if tenant == "" {
+		p.add("tenant", "is missing")
+	} else if c.tenants[tenant] == nil {
+		p.add("tenant", "there is no tenant %q", tenant)
+	}
+}
+
+// known makes a check that a referred entity exists in the tenant.
+func (c *check) known(kind, tenant string) func(string) error {
+	return func(id string) error {
+		if !c.exists[Ref{kind, tenant, id}] {
+			return fmt.Errorf("there is no %s %q in tenant %q", kind, id, tenant)
+		}
+		return nil
+	}
+}
+
+func (c *check) edge(s *catalog.EdgeSpec) {
+	p := c.of(KindEdge, "", s.ID)
+	p.err("id", ID(s.ID))
+	p.err("jwks", EdgeKeys(s.JWKS))
+}
+
+// EdgeKeys checks the public keys of an edge: at least one to verify its
+// signatures with and one to encrypt to, none of them private.
+func EdgeKeys(raw json.RawMessage) error {
+	set, err := jwk.Parse(raw)
+	if err != nil {
+		return errors.New("is not a JSON Web Key Set")
+	}
+	encryption := 0
+	for i := range set.Len() {
+		k, _ := set.Key(i)
+		// A symmetric key is an error here.
+		if private, err := jwk.IsPrivateKey(k); err != nil || private {
+			return fmt.Errorf("key %d is private: only public keys belong here", i+1)
+		}
+		if k.KeyUsage() == "enc" {
+			ec, ok := k.(jwk.ECDSAPublicKey)
+			if !ok || ec.Crv() != jwa.P256 {
+				return fmt.Errorf("key %d: an encryption key is EC P-256", i+1)
+			}
+			encryption++
+		}
+	}
+	signature, err := jose.ParseJWKS(raw)
+	switch {
+	case err != nil:
+		return err
+	case len(signature) == 0:
+		return errors.New("has no signature key (use: sig)")
+	case encryption == 0:
+		return errors.New("has no encryption key (use: enc)")
+	}
+	return nil
+}
+
+func (c *check) tenant(s *catalog.TenantSpec) {
+	p := c.of(KindTenant, "", s.ID)
+	p.err("id", ID(s.ID))
+	p.err("name", Name(s.Name))
+	p.err("security_profile", oneOf(s.Profile, catalog.ProfileStandard, catalog.ProfileFAPI2))
+	if s.Directory != "" {
+		p.err("directory", ID(s.Directory))
+	}
+	if s.Edge != "" && !c.edges[s.Edge] {
+		p.add("edge", "there is no edge %q", s.Edge)
+	}
+	t := s.Settings
+	p.within("settings.access_token_ttl", t.AccessTokenTTL, minTTL, maxToken)
+	p.within("settings.id_token_ttl", t.IDTokenTTL, minTTL, maxToken)
+	p.within("settings.code_ttl", t.CodeTTL, minCode, maxCode)
+	p.within("settings.refresh_idle_ttl", t.RefreshIdle, minTTL, maxLong)
+	p.within("settings.refresh_absolute_ttl", t.RefreshAbsolute, minTTL, maxLong)
+	p.within("settings.refresh_grace", t.RefreshGrace, minCode, maxGrace)
+	p.within("settings.session_idle_ttl", t.SessionIdle, minTTL, maxLong)
+	p.within("settings.session_absolute_ttl", t.SessionAbsolute, minTTL, maxLong)
+	p.within("settings.login_ttl", t.LoginTTL, minLogin, maxLogin)
+	p.each("settings.phone_prefixes", t.PhonePrefixes, PhonePrefix)
+}
+
+// reservedClaims are set by the server; a scope cannot release a person's own
+// value under such a name.
+var reservedClaims = []string{"iss", "sub", "aud", "exp", "iat", "nbf", "jti", "nonce", "acr", "amr", "azp", "auth_time",
+	"at_hash", "c_hash", "s_hash", "sid", "cnf", "client_id", "scope", "act", "tenant", "roles", "gid"}
+
+func (c *check) scope(s *catalog.ScopeSpec) {
+	p := c.of(KindScope, s.Tenant, s.ID)
+	p.err("id", ScopeID(s.ID))
+	c.tenantExists(p, s.Tenant)
+	p.err("description", Name(s.Description))
+	p.each("claims", s.Claims, func(claim string) error {
+		if slices.Contains(reservedClaims, claim) {
+			return fmt.Errorf("%q is set by the server", claim)
+		}
+		return ScopeID(claim)
+	})
+}
+
+func (c *check) permission(s *catalog.PermissionSpec) {
+	p := c.of(KindPermission, s.Tenant, s.ID)
+	p.err("id", ID(s.ID))
+	c.tenantExists(p, s.Tenant)
+	p.each("endpoints", s.Endpoints, func(ref string) error {
+		if !strings.Contains(ref, ":") {
+			return fmt.Errorf("%q is not of the form resource:endpoint", ref)
+		}
+		return c.known(kindEndpoint, s.Tenant)(ref)
+	})
+}
+
+func (c *check) role(s *catalog.RoleSpec) {
+	p := c.of(KindRole, s.Tenant, s.ID)
+	p.err("id", ID(s.ID))
+	c.tenantExists(p, s.Tenant)
+	p.each("permissions", s.Permissions, c.known(KindPermission, s.Tenant))
+}
+
+// audience checks a value of "aud": a StringOrURI (RFC 7519 section 2).
+func audience(s string) error {
+	if s == "" || len(s) > maxURI {
+		return errors.New("is empty or too long")
+	}
+	return characters(s)
+}
