@@ -24,7 +24,7 @@ var ErrMalformed = errors.New("malformed uuid")
 func NewUUID(now time.Time, random io.Reader) UUID {
 	var u UUID
 	read(random, u[6:])
-	ms := uint64(now.UnixMilli()) //nolint:gosec // a time after 1970 is positive
+	ms := uint64(now.UnixMilli())
 	binary.BigEndian.PutUint16(u[0:2], uint16(ms>>32&0xffff))
 	binary.BigEndian.PutUint32(u[2:6], uint32(ms&0xffffffff))
 	u[6] = u[6]&0x0f | 0x70

@@ -220,12 +220,12 @@ func TestClient_UsesNoProxyFromTheEnvironment(t *testing.T) {
 func TestClient_SpeaksNoOldTLS(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-	srv.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} //nolint:gosec // what the client must refuse
+	srv.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} // what the client must refuse
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
 	defer srv.Close()
 	base := trust(srv)
-	base.MinVersion = tls.VersionTLS10 //nolint:gosec // a base must not lower the floor
+	base.MinVersion = tls.VersionTLS10 // a base must not lower the floor
 	if _, err := get(t, outbound.New(outbound.Options{AllowPrivate: true, TLS: base}), srv.URL); err == nil {
 		t.Error("TLS 1.1 was spoken")
 	}
