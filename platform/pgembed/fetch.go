@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -37,29 +38,45 @@ func (p *place) fetch(ctx context.Context, major int, log *slog.Logger) (binarie
 		return binaries{}, fmt.Errorf("PostgreSQL %d is not offered for download", major)
 	}
 	log.Info("no PostgreSQL on this machine: fetching its binaries", "version", string(version), "into", p.fetched)
-	cache := filepath.Join(p.fetched, "cache")
-	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // public binaries, run by the database user
+	if err := os.MkdirAll(filepath.Dir(p.fetched), 0o755); err != nil { //nolint:gosec // public binaries, run by the database user
 		return binaries{}, fmt.Errorf("make directory: %w", err)
 	}
-	stopper := filepath.Join(cache, "not-a-directory")
+	// Unpacked beside and renamed when complete, like a cluster.
+	work, err := os.MkdirTemp(filepath.Dir(p.fetched), filepath.Base(p.fetched)+".unfinished-")
+	if err != nil {
+		return binaries{}, fmt.Errorf("make directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	tree := filepath.Join(work, "tree")
+	if err := download(ctx, version, work, tree); err != nil {
+		return binaries{}, err
+	}
+	if err := os.Rename(tree, p.fetched); err != nil && !errors.Is(err, fs.ErrExist) {
+		return binaries{}, fmt.Errorf("put binaries in place: %w", err)
+	}
+	return inspect(ctx, filepath.Join(p.fetched, "bin"))
+}
+
+func download(ctx context.Context, version embedded.PostgresVersion, work, tree string) error {
+	stopper := filepath.Join(work, "not-a-directory")
 	if err := os.WriteFile(stopper, nil, 0o600); err != nil {
-		return binaries{}, fmt.Errorf("make file: %w", err)
+		return fmt.Errorf("make file: %w", err)
 	}
 	library := embedded.NewDatabase(embedded.DefaultConfig().Version(version).Port(freePort).
-		CachePath(cache).BinariesPath(p.fetched).RuntimePath(filepath.Join(cache, "runtime")).
+		CachePath(work).BinariesPath(tree).RuntimePath(filepath.Join(work, "runtime")).
 		DataPath(filepath.Join(stopper, "data")).Logger(io.Discard))
 	unpacked := make(chan error, 1)
 	go func() { unpacked <- library.Start() }() // takes no context; ends with its download
 	select {
 	case err := <-unpacked:
-		if b, e := inspect(ctx, filepath.Join(p.fetched, "bin")); e == nil {
-			return b, nil
+		if _, e := inspect(ctx, filepath.Join(tree, "bin")); e != nil {
+			return errors.Join(err, e)
 		}
-		return binaries{}, errors.Join(err)
+		return nil
 	case <-time.After(fetchTimeout):
-		return binaries{}, errors.New("the download took too long")
+		return errors.New("the download took too long")
 	case <-ctx.Done():
-		return binaries{}, ctx.Err()
+		return ctx.Err()
 	}
 }
 

@@ -64,9 +64,6 @@ func (p *place) command(ctx context.Context, bin binaries, name string, args ...
 	cmd := exec.CommandContext(ctx, filepath.Join(bin.dir, name), args...) //nolint:gosec // found on this machine
 	cmd.Dir = p.home
 	cmd.Env = []string{"PATH=" + bin.dir + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + p.home}
-	if lib := filepath.Join(filepath.Dir(bin.dir), "lib"); bin.dir == filepath.Join(p.fetched, "bin") {
-		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+lib)
-	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.cred}
 	setDeathSignal(cmd.SysProcAttr, syscall.SIGKILL)
 	return cmd

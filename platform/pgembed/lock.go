@@ -9,10 +9,17 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"versola/platform/clock"
 )
 
 // ErrInUse reports a state directory that another process uses.
 var ErrInUse = errors.New("in use by another versola process")
+
+// lockPatience is how long a start waits for the lock: a process that was just
+// killed holds it until the kernel has taken it apart.
+const lockPatience = time.Second
 
 type lock struct{ file *os.File }
 
@@ -25,7 +32,12 @@ func acquire(dir string) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock of state directory: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for began := clock.Monotonic(); errors.Is(err, syscall.EWOULDBLOCK) && clock.Since(began) < lockPatience; {
+		time.Sleep(20 * time.Millisecond)
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
 		defer func() { _ = f.Close() }()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock state directory %s: %w", dir, err)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -158,7 +160,11 @@ func makeStateDir(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("start private PostgreSQL: no state directory given")
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	// Only the last directory is private: the database user passes through the others.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // see above
+		return "", fmt.Errorf("make state directory: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("make state directory: %w", err)
 	}
 	return realPath(dir)
