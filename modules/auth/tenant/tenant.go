@@ -55,3 +55,10 @@ func Middleware(source Source, root string) echo.MiddlewareFunc {
 func Of(c echo.Context) At {
 	return c.Get(contextKey).(At) //nolint:errcheck,forcetypeassert // the middleware is on every route
 }
+
+// Lookup returns the tenant of a request, if [Middleware] found one: an error
+// page may come before it.
+func Lookup(c echo.Context) (At, bool) {
+	t, ok := c.Get(contextKey).(At)
+	return t, ok
+}

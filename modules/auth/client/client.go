@@ -1,0 +1,177 @@
+package client
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"versola/modules/auth/oauth"
+	"versola/modules/auth/tenant"
+	"versola/modules/central/catalog"
+	"versola/platform/secret"
+)
+
+// Parameters are the body parameters that this package reads, for the check of
+// doubled ones.
+func Parameters() []string {
+	return []string{"client_id", "client_secret", "client_assertion", "client_assertion_type"}
+}
+
+// challenge is what a refused Basic client is told.
+const challenge = `Basic realm="versola", charset="UTF-8"`
+
+// maxBasic bounds an Authorization header: an id and a secret are under 1 KiB
+// together, and every byte may take three.
+const maxBasic = 8 << 10
+
+// presented is what a request says about who calls.
+type presented struct {
+	id     string
+	secret string
+	method catalog.AuthMethod
+}
+
+// Authenticate returns the client that made a request. Errors: an
+// [oauth.Error] with invalid_client, or invalid_request where the request uses
+// several methods at once.
+func Authenticate(t tenant.At, r *http.Request, p oauth.Params) (*catalog.Client, error) {
+	got, err := read(r, p)
+	if err != nil {
+		return nil, err
+	}
+	cl, known := t.Client(got.id)
+	if !prove(cl, got) || !known {
+		e := oauth.Refuse(oauth.InvalidClient, "client authentication failed").Because(cause(cl, got))
+		if got.method == catalog.AuthBasic {
+			e.Scheme = challenge
+		}
+		return nil, e
+	}
+	return cl, nil
+}
+
+func read(r *http.Request, p oauth.Params) (presented, error) {
+	if name, twice := p.Duplicate(Parameters()...); twice {
+		return presented{}, oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", name)
+	}
+	headers := r.Header.Values("Authorization")
+	if p.Has("client_assertion") || p.Has("client_assertion_type") {
+		if len(headers) > 0 || p.Has("client_secret") {
+			return presented{}, severalMethods()
+		}
+		return presented{}, oauth.Refuse(oauth.InvalidClient, "client_assertion is not supported")
+	}
+	switch len(headers) {
+	case 0:
+	case 1:
+		return fromHeader(headers[0], p)
+	default:
+		return presented{}, oauth.Refuse(oauth.InvalidRequest, "the Authorization header was sent more than once")
+	}
+	got := presented{id: p.Get("client_id"), secret: p.Get("client_secret"), method: catalog.AuthNone}
+	if got.id == "" {
+		return presented{}, oauth.Refuse(oauth.InvalidClient, "client_id is missing")
+	}
+	if got.secret != "" {
+		got.method = catalog.AuthPost
+	}
+	return got, nil
+}
+
+func fromHeader(header string, p oauth.Params) (presented, error) {
+	user, password, err := ParseBasic(header)
+	if err != nil {
+		return presented{}, &oauth.Error{Code: oauth.InvalidClient, Scheme: challenge, Cause: err,
+			Description: "the Authorization header must be Basic with the form-urlencoded client id and secret"}
+	}
+	if p.Has("client_secret") {
+		return presented{}, severalMethods()
+	}
+	// Naming the client a second time is no second method, if it is the same.
+	if p.Has("client_id") && p.Get("client_id") != user {
+		return presented{}, oauth.Refuse(oauth.InvalidRequest, "client_id is not the client of the Authorization header")
+	}
+	return presented{id: user, secret: password, method: catalog.AuthBasic}, nil
+}
+
+func severalMethods() error {
+	return oauth.Refuse(oauth.InvalidRequest, "more than one client authentication method was used")
+}
+
+// errBasic is the cause of every refused header; it repeats nothing of it.
+var errBasic = errors.New("malformed basic credentials")
+
+// ParseBasic reads a Basic Authorization header strictly: canonical base64 of
+// two form-urlencoded values in printable ASCII, separated by a colon (RFC 6749
+// section 2.3.1, RFC 7617 section 2).
+func ParseBasic(header string) (user, password string, err error) {
+	scheme, rest, ok := strings.Cut(header, " ")
+	if !ok || !strings.EqualFold(scheme, "Basic") || len(rest) > maxBasic || strings.ContainsAny(rest, "\r\n") {
+		return "", "", errBasic
+	}
+	raw, err := base64.StdEncoding.Strict().DecodeString(rest)
+	if err != nil {
+		return "", "", errBasic
+	}
+	for _, c := range raw {
+		if c < 0x20 || c > 0x7e {
+			return "", "", errBasic
+		}
+	}
+	u, pw, ok := strings.Cut(string(raw), ":")
+	if !ok {
+		return "", "", errBasic
+	}
+	if user, err = url.QueryUnescape(u); err != nil || user == "" {
+		return "", "", errBasic
+	}
+	if password, err = url.QueryUnescape(pw); err != nil {
+		return "", "", errBasic
+	}
+	return user, password, nil
+}
+
+// decoy stands for the secrets of a client that does not exist, so that
+// refusing it takes the work of refusing one that does.
+var decoy = []secret.Text{"no client has this secret"}
+
+// prove tells whether what was presented proves the client; cl may be nil.
+func prove(cl *catalog.Client, got presented) bool {
+	secrets, ok := decoy, false
+	if cl != nil {
+		secrets, ok = cl.Secrets, cl.AuthMethod == got.method && !cl.Disabled
+	}
+	if got.method == catalog.AuthNone {
+		return ok
+	}
+	return matches(secrets, got.secret) && ok
+}
+
+// matches compares with every secret, whichever fits. Hashing first makes the
+// comparison take the same time for every length.
+func matches(secrets []secret.Text, given string) bool {
+	want, found := sha256.Sum256([]byte(given)), 0
+	for _, s := range secrets {
+		have := sha256.Sum256([]byte(s.Reveal()))
+		found |= subtle.ConstantTimeCompare(have[:], want[:])
+	}
+	return found == 1 && given != ""
+}
+
+// cause says for the log what the answer does not.
+func cause(cl *catalog.Client, got presented) error {
+	switch {
+	case cl == nil:
+		return errors.New("unknown client")
+	case cl.Disabled:
+		return errors.New("disabled client")
+	case cl.AuthMethod != got.method:
+		return errors.New("the client authenticates by " + string(cl.AuthMethod) + ", not " + string(got.method))
+	default:
+		return errors.New("wrong secret")
+	}
+}

@@ -1,0 +1,143 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"versola/modules/auth/authorization"
+	"versola/modules/auth/revocation"
+	"versola/platform/id"
+	"versola/platform/postgres"
+)
+
+// Store keeps authorization codes.
+type Store struct{ DB *postgres.DB }
+
+// createSQL makes a code for a session that lives.
+const createSQL = `
+INSERT INTO auth.authorization_code (code_hash, tenant_id, client_id, redirect_uri, code_challenge, user_id, session_id,
+    scope, nonce, auth_time, acr, amr, created_at, valid_until, expires_at)
+SELECT $1, $2, $3, $4, $5, s.user_id, s.id, $8, $9, $10, $11, $12, $13, $14, $15
+FROM auth.session s
+WHERE s.user_id = $6 AND s.id = $7 AND s.ended_at IS NULL AND s.expires_at > $13`
+
+// New is a code to be created.
+type New struct {
+	Hash    []byte
+	Request *authorization.Request
+	Scope   string
+	authorization.Authentication
+	ValidUntil, ExpiresAt time.Time
+}
+
+// Create stores a code; false: the session does not live any more.
+func (s *Store) Create(ctx context.Context, n New, now time.Time) (bool, error) {
+	r := n.Request
+	tag, err := s.DB.Exec(ctx, createSQL, n.Hash, r.Tenant, r.ClientID, r.RedirectURI, r.CodeChallenge, n.UserID, n.SessionID,
+		n.Scope, r.Nonce, n.AuthTime, n.ACR, textArray(n.AMR), now, n.ValidUntil, n.ExpiresAt)
+	if err != nil {
+		return false, fmt.Errorf("create authorization code: %w", err)
+	}
+	return tag.RowsAffected() == 1, nil
+}
+
+// claim is what an exchange presents.
+type claim struct {
+	hash                               []byte
+	tenant, client, redirect, verifier string
+	challenge                          string // computed from the verifier
+	grant                              id.UUID
+	now, grantEnd                      time.Time
+}
+
+// claimed is what a code stood for.
+type claimed struct {
+	authorization.Authentication
+	scope, nonce string
+	roles        []string
+}
+
+const claimSQL = `
+WITH claimed AS (
+    UPDATE auth.authorization_code c SET used_at = $6, grant_id = $7
+    WHERE c.code_hash = $1 AND c.tenant_id = $2 AND c.client_id = $3 AND c.redirect_uri = $4 AND c.code_challenge = $5
+      AND c.used_at IS NULL AND c.valid_until > $6
+      AND EXISTS (SELECT FROM auth.users u WHERE u.id = c.user_id AND u.status = 'active')
+      AND EXISTS (SELECT FROM auth.session s WHERE s.user_id = c.user_id AND s.id = c.session_id
+                  AND s.ended_at IS NULL AND s.expires_at > $6)
+    RETURNING c.user_id, c.session_id, c.scope, c.nonce, c.auth_time, c.acr, c.amr
+), granted AS (
+    INSERT INTO auth.grants (user_id, id, tenant_id, client_id, session_id, scope, auth_time, acr, amr, nonce, offline,
+        rotated_at, previous_rotated_at, created_at, expires_at)
+    SELECT user_id, $7, $2, $3, session_id, scope, auth_time, acr, amr, nonce,
+        'offline_access' = ANY (string_to_array(scope, ' ')), $6, $6, $6, $8
+    FROM claimed
+)
+SELECT c.user_id, c.session_id, c.scope, c.nonce, c.auth_time, c.acr, c.amr,
+    COALESCE(ARRAY(SELECT jsonb_array_elements_text(u.roles -> $2)), '{}')
+FROM claimed c JOIN auth.users u ON u.id = c.user_id`
+
+// take claims a code and creates its grant; nil: nothing fitted.
+func (s *Store) take(ctx context.Context, q *claim) (*claimed, error) {
+	var c claimed
+	err := s.DB.QueryRow(ctx, claimSQL, q.hash, q.tenant, q.client, q.redirect, q.challenge, q.now, q.grant, q.grantEnd).
+		Scan(&c.UserID, &c.SessionID, &c.scope, &c.nonce, &c.AuthTime, &c.ACR, &c.AMR, &c.roles)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim authorization code: %w", err)
+	}
+	return &c, nil
+}
+
+// diagnoseSQL reads why a code was not claimed, and where this is a second use
+// by its own client, revokes what the first use gave.
+const diagnoseSQL = `
+WITH code AS (
+    SELECT * FROM auth.authorization_code WHERE code_hash = $1
+), replayed AS (
+    SELECT user_id, grant_id FROM code WHERE tenant_id = $2 AND client_id = $3 AND used_at IS NOT NULL AND grant_id IS NOT NULL
+), revoked AS (
+    UPDATE auth.grants g SET revoked_at = $4 FROM replayed r
+    WHERE g.user_id = r.user_id AND g.id = r.grant_id AND g.revoked_at IS NULL
+    RETURNING g.id
+), logged AS (
+    INSERT INTO auth.revocation (kind, subject, at, expires_at)
+    SELECT '` + revocation.KindGrant + `', id::text, $4, $5 FROM revoked
+)
+SELECT tenant_id, client_id, redirect_uri, code_challenge, used_at IS NOT NULL, valid_until <= $4, (SELECT count(*) FROM revoked)
+FROM code`
+
+// diagnosis is why a code was not claimed.
+type diagnosis struct {
+	tenant, client, redirect, challenge string
+	used, expired                       bool
+	revoked                             int64
+}
+
+// diagnose returns nil for a code that is not known.
+func (s *Store) diagnose(ctx context.Context, q *claim, entryEnd time.Time) (*diagnosis, error) {
+	var d diagnosis
+	err := s.DB.QueryRow(ctx, diagnoseSQL, q.hash, q.tenant, q.client, q.now, entryEnd).
+		Scan(&d.tenant, &d.client, &d.redirect, &d.challenge, &d.used, &d.expired, &d.revoked)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("diagnose authorization code: %w", err)
+	}
+	return &d, nil
+}
+
+// textArray keeps nil from becoming NULL.
+func textArray(v []string) []string {
+	if v == nil {
+		return []string{}
+	}
+	return v
+}
