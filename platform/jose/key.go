@@ -38,6 +38,10 @@ const rsaBits = 2048
 // minRSABits is the least modulus we verify with (RFC 7518 section 3.3).
 const minRSABits = 2048
 
+// maxRSABits is the greatest modulus we verify with: the cost grows with its
+// square, and whoever registers a key must not choose what checking costs.
+const maxRSABits = 8192
+
 // Errors about keys.
 var (
 	ErrAlgorithm = errors.New("unsupported algorithm")
@@ -202,6 +206,9 @@ func fits(alg Algorithm, key crypto.PublicKey) error {
 	switch alg {
 	case ES256:
 		if k, ok := key.(*ecdsa.PublicKey); ok && k.Curve == elliptic.P256() {
+			if _, err := k.ECDH(); err != nil { // a point that is not on the curve
+				return fmt.Errorf("%w: %w", ErrKey, err)
+			}
 			return nil
 		}
 	case RS256, PS256:
@@ -209,10 +216,17 @@ func fits(alg Algorithm, key crypto.PublicKey) error {
 			if k.N.BitLen() < minRSABits {
 				return fmt.Errorf("%w: RSA modulus of %d bits is under %d", ErrKey, k.N.BitLen(), minRSABits)
 			}
+			if k.N.BitLen() > maxRSABits {
+				return fmt.Errorf("%w: RSA modulus of %d bits is over %d", ErrKey, k.N.BitLen(), maxRSABits)
+			}
 			return nil
 		}
 	case EdDSA:
-		if _, ok := key.(ed25519.PublicKey); ok {
+		if k, ok := key.(ed25519.PublicKey); ok {
+			// Verifying with a key of another length panics.
+			if len(k) != ed25519.PublicKeySize {
+				return fmt.Errorf("%w: Ed25519 key of %d bytes", ErrKey, len(k))
+			}
 			return nil
 		}
 	default:

@@ -161,7 +161,7 @@ func parseHeader(raw []byte) (Header, error) {
 	var h Header
 	for name, dst := range map[string]*string{"alg": (*string)(&h.Alg), "kid": &h.Kid, "typ": &h.Typ} {
 		if v, ok := members[name]; ok {
-			if err := json.Unmarshal(v, dst); err != nil {
+			if err := json.Unmarshal(v, dst); err != nil || v[0] != '"' { // null is no string
 				return Header{}, fmt.Errorf("%w: header member %q is not a string", ErrMalformed, name)
 			}
 		}

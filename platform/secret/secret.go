@@ -13,6 +13,7 @@ import (
 	"hash"
 	"io"
 	"log/slog"
+	"strconv"
 	"sync"
 )
 
@@ -40,6 +41,17 @@ func (t Text) String() string {
 // GoString implements fmt.GoStringer, for %#v.
 func (t Text) GoString() string { return t.String() }
 
+// Format implements fmt.Formatter: whatever the verb, also one that does not fit
+// a string (fmt would print the value to complain about it).
+func (t Text) Format(s fmt.State, verb rune) { format(s, verb, t.String()) }
+
+func format(s fmt.State, verb rune, text string) {
+	if verb == 'q' || verb == 'v' && s.Flag('#') {
+		text = strconv.Quote(text)
+	}
+	_, _ = io.WriteString(s, text)
+}
+
 // MarshalText implements encoding.TextMarshaler (JSON and YAML use it).
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
@@ -65,6 +77,18 @@ type Key struct {
 	ID    string
 	Value []byte // KeyBytes long
 }
+
+// String implements fmt.Stringer; it shows the id alone.
+func (k Key) String() string { return "key " + k.ID + " " + redacted }
+
+// Format implements fmt.Formatter, see [Text.Format].
+func (k Key) Format(s fmt.State, verb rune) { format(s, verb, k.String()) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// LogValue implements slog.LogValuer.
+func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 // Errors of this package.
 var (
