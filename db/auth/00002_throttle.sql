@@ -21,6 +21,10 @@ DECLARE
     longest  double precision := 0;
     taken    integer;
 BEGIN
+    IF jsonb_array_length(rules) = 0 THEN
+        RETURN QUERY SELECT true, NULL::timestamptz;
+        RETURN;
+    END IF;
     INSERT INTO auth.throttle AS t (key, counts, expires_at) VALUES (charged_key, '{}', at)
     ON CONFLICT (key) DO UPDATE SET counts = t.counts
     RETURNING t.counts INTO c;

@@ -1,0 +1,282 @@
+package pages
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"versola/modules/auth/tenant"
+	"versola/platform/httpserver"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed assets/*
+var assetFiles embed.FS
+
+// assetsPath is where static files are, at the issuer's root: one address for
+// all tenants, so that a browser keeps one copy.
+const assetsPath = "/assets/"
+
+// Renderer renders pages. It is safe for concurrent use.
+type Renderer struct {
+	Texts     *Texts
+	templates map[string]*template.Template
+	assets    map[string]asset // by public name
+	names     map[string]string
+	secure    bool // served on https
+}
+
+type asset struct {
+	contentType string
+	body        []byte
+}
+
+// New prepares all pages. publicURL is the issuer; on https the pages tell
+// browsers to stay there.
+func New(publicURL string) (*Renderer, error) {
+	texts, err := loadTexts()
+	if err != nil {
+		return nil, err
+	}
+	r := &Renderer{Texts: texts, templates: map[string]*template.Template{}, assets: map[string]asset{}, names: map[string]string{},
+		secure: strings.HasPrefix(publicURL, "https://")}
+	if err := r.loadAssets(); err != nil {
+		return nil, err
+	}
+	entries, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		return nil, fmt.Errorf("list templates: %w", err)
+	}
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".html")
+		if name == "layout" {
+			continue
+		}
+		t, err := template.New("layout.html").ParseFS(templateFiles, "templates/layout.html", path.Join("templates", e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("parse page %s: %w", name, err)
+		}
+		r.templates[name] = t
+	}
+	return r, nil
+}
+
+func (r *Renderer) loadAssets() error {
+	entries, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		return fmt.Errorf("list assets: %w", err)
+	}
+	for _, e := range entries {
+		body, err := assetFiles.ReadFile(path.Join("assets", e.Name()))
+		if err != nil {
+			return fmt.Errorf("read asset: %w", err)
+		}
+		sum := sha256.Sum256(body)
+		ext := path.Ext(e.Name())
+		public := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		r.assets[public] = asset{mime.TypeByExtension(ext), body}
+		r.names[e.Name()] = assetsPath + public
+	}
+	return nil
+}
+
+// Mount registers the static files on the group at the issuer's root.
+func (r *Renderer) Mount(g *echo.Group) {
+	g.GET(assetsPath+":file", r.asset)
+	g.HEAD(assetsPath+":file", r.asset)
+}
+
+func (r *Renderer) asset(c echo.Context) error {
+	a, ok := r.assets[c.Param("file")]
+	if !ok {
+		return echo.ErrNotFound
+	}
+	h := c.Response().Header()
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	return c.Blob(http.StatusOK, a.contentType, a.body)
+}
+
+// View is a page to be rendered.
+type View struct {
+	Status  int    // 0: 200
+	Name    string // the template
+	Title   string // key of the text
+	Locales []string
+	Client  string   // the client's name for people
+	Targets []string // where forms of the page may redirect to
+
+	// Forms post to Base + "/" + path with these.
+	Base    string // /login/{handle}, with the tenant's prefix
+	CSRF    string
+	Version int
+
+	Error     string   // key of the text; empty: none
+	ErrorArgs []string // pairs
+	Data      any      // the template's own
+
+	// Set by Render.
+	Locale    string
+	RequestID string
+	CSS, JS   string
+	texts     *Texts
+}
+
+// T returns a text in the page's language; templates call it.
+func (v View) T(key string, pairs ...any) string {
+	args := make([]string, len(pairs))
+	for i, p := range pairs {
+		args[i] = fmt.Sprint(p)
+	}
+	return v.texts.Get(v.Locale, key, args...)
+}
+
+// ErrorText returns the error in the page's language, or "".
+func (v View) ErrorText() string {
+	if v.Error == "" {
+		return ""
+	}
+	return v.texts.Get(v.Locale, v.Error, v.ErrorArgs...)
+}
+
+// Locale returns the language of the pages of a request.
+func (r *Renderer) Locale(c echo.Context, uiLocales []string) string {
+	return r.Texts.Locale(uiLocales, c.Request().Header.Get("Accept-Language"))
+}
+
+// Render writes a page.
+func (r *Renderer) Render(c echo.Context, v View) error {
+	t, ok := r.templates[v.Name]
+	if !ok {
+		return fmt.Errorf("render page: no template %q", v.Name)
+	}
+	v.texts, v.Locale = r.Texts, r.Locale(c, v.Locales)
+	v.RequestID, v.CSS, v.JS = httpserver.RequestID(c), r.names["page.css"], r.names["page.js"]
+	if v.Status == 0 {
+		v.Status = http.StatusOK
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, v); err != nil {
+		return fmt.Errorf("render page %s: %w", v.Name, err)
+	}
+	r.headers(c.Response().Header(), v.Targets)
+	return c.HTMLBlob(v.Status, b.Bytes())
+}
+
+func (r *Renderer) headers(h http.Header, targets []string) {
+	h.Set("Content-Security-Policy", policy(targets))
+	h.Set("Cache-Control", "no-store")
+	h.Set("Pragma", "no-cache")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()")
+	h.Add("Vary", "Accept-Language")
+	if r.secure {
+		h.Set("Strict-Transport-Security", "max-age=63072000; includeSubDomains")
+	}
+}
+
+// policy returns the content security policy of a page whose forms may end, by
+// redirects, at targets.
+func policy(targets []string) string {
+	form := "form-action 'self'"
+	for _, t := range targets {
+		if s := formSource(t); s != "" && !strings.Contains(form+" ", " "+s+" ") {
+			form += " " + s
+		}
+	}
+	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " + form
+}
+
+// formSource returns the source expression of an address (CSP Level 3 section
+// 2.3.1): its origin, or its scheme where an origin cannot be written (links
+// into apps, IPv6 literals).
+func formSource(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme == "" {
+		return ""
+	}
+	if (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Trim(strings.ToLower(u.Host), "abcdefghijklmnopqrstuvwxyz0123456789.-:") == "" {
+		return u.Scheme + "://" + u.Host
+	}
+	// url.Parse lets a scheme be letters, digits and "+-." only.
+	return u.Scheme + ":"
+}
+
+// failure is the data of the page "failure".
+type failure struct {
+	Lead, Code, Description string
+}
+
+// Error writes the page of a refusal: a friendly text, and code and description
+// for the developer. An empty code shows none.
+func (r *Renderer) Error(c echo.Context, status int, code, description string) error {
+	v := View{Status: status, Name: "failure", Title: "failure.title", Data: failure{"failure.lead", code, description}}
+	switch status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		v.Title, v.Data = "busy.title", failure{"busy.lead", code, description}
+	case http.StatusNotFound:
+		v.Title, v.Data = "missing.title", failure{"missing.lead", code, description}
+	}
+	v.Locales = strings.Fields(c.QueryParam("ui_locales"))
+	return r.Render(c, v)
+}
+
+// Notice writes a page that only tells something; name is the prefix of its
+// texts ("gone", "foreign", "cookies", "form").
+func (r *Renderer) Notice(c echo.Context, status int, name string, locales []string) error {
+	return r.Render(c, View{Status: status, Name: "failure", Title: name + ".title", Locales: locales, Data: failure{Lead: name + ".lead"}})
+}
+
+// WriteError answers err with a page: a passing condition as 503 with
+// Retry-After, echo's errors by their status, everything else as 500 with
+// nothing of its text.
+func (r *Renderer) WriteError(c echo.Context, err error) error {
+	p := httpserver.AsProblem(err)
+	h := c.Response().Header()
+	if p.Status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" {
+		h.Set("Retry-After", httpserver.RetryAfter)
+	}
+	return r.Error(c, p.Status, "", "")
+}
+
+// SignedOut writes the page after a logout that leads nowhere else.
+func (r *Renderer) SignedOut(c echo.Context) error {
+	return r.Render(c, View{Name: "signed_out", Title: "signed_out.title", Locales: strings.Fields(c.QueryParam("ui_locales"))})
+}
+
+// ConfirmLogout writes the page that asks whether to sign out. Its form posts
+// hidden and csrf (as "csrf") to the tenant's /logout; the button "sign out"
+// sends confirm=yes, "stay" confirm=no.
+func (r *Renderer) ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error {
+	prefix := ""
+	if t, ok := tenant.Lookup(c); ok {
+		prefix = t.PathPrefix
+	}
+	v := View{Name: "logout", Title: "logout.title", CSRF: csrf, Base: prefix, Locales: strings.Fields(hidden.Get("ui_locales")), Data: hidden}
+	if to := hidden.Get("post_logout_redirect_uri"); to != "" {
+		v.Targets = []string{to}
+	}
+	return r.Render(c, v)
+}
+
+// SetRetryAfter tells a client when to come back.
+func SetRetryAfter(c echo.Context, seconds int) {
+	c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
+}
