@@ -28,13 +28,13 @@ func (k Cookies) Name(base string) string {
 // Get returns a cookie's value, or "". Where it was sent twice, something
 // planted one of them, so neither counts.
 func (k Cookies) Get(r *http.Request, base string) string {
-	value, name := "", k.Name(base)
+	value, seen, name := "", false, k.Name(base)
 	for _, c := range r.Cookies() {
 		if c.Name == name {
-			if value != "" && value != c.Value {
+			if seen && value != c.Value {
 				return ""
 			}
-			value = c.Value
+			value, seen = c.Value, true
 		}
 	}
 	return value
