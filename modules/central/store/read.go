@@ -136,4 +136,3 @@ func readSecrets(rows pgx.Rows, clients []catalog.ClientSpec) error {
 	})
 	return err
 }
-

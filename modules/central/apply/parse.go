@@ -1,0 +1,246 @@
+package apply
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"versola/modules/central/catalog"
+	"versola/modules/central/validate"
+	"versola/platform/secret"
+)
+
+// Bounds of a set of documents, far above any deployment's: a larger one is a
+// wrong path.
+const (
+	maxFile      = 16 << 20
+	maxFiles     = 10_000
+	maxDocuments = 200_000
+)
+
+// Documents is what was read from files. It may be applied several times.
+type Documents struct {
+	list []*document
+	errs Errors
+}
+
+// Err returns what was wrong with reading, as [Errors], or nil. [Applier]
+// reports it together with what validation finds.
+func (d *Documents) Err() error { return slices.Clone(d.errs).orNil() }
+
+// Len returns how many documents there are.
+func (d *Documents) Len() int { return len(d.list) }
+
+type document struct {
+	of    validate.Ref
+	file  string
+	line  int
+	lines map[string]int
+	spec  any // *catalog.EdgeSpec and so on, or *person
+	// secrets are a client's as declared, newest first; nil: not declared.
+	secrets  []secret.Text
+	generate bool // make a secret where the client has none
+}
+
+// clientDocument is a client with what a document says beyond the spec.
+type clientDocument struct {
+	catalog.ClientSpec
+	Secret         secret.Text   `yaml:"secret"`
+	SecretList     []secret.Text `yaml:"secrets"`
+	GenerateSecret bool          `yaml:"generate_secret"`
+}
+
+// person is a document of kind user.
+type person struct {
+	Directory         string              `yaml:"directory"`
+	Phone             string              `yaml:"phone"`
+	PhoneVerified     bool                `yaml:"phone_verified"`
+	Email             string              `yaml:"email"`
+	EmailVerified     bool                `yaml:"email_verified"`
+	Username          string              `yaml:"username"`
+	Disabled          bool                `yaml:"disabled"`
+	Claims            map[string]any      `yaml:"claims"`
+	Roles             map[string][]string `yaml:"roles"` // tenant -> roles
+	Password          secret.Text         `yaml:"password"`
+	TemporaryPassword secret.Text         `yaml:"temporary_password"`
+}
+
+// ParseFS reads every .yaml and .yml file of a file system, in the order of
+// their names. Variables are replaced in values; one that is not in vars is an
+// error. What is wrong with the documents is kept in them ([Documents.Err]);
+// the error is for files that cannot be read.
+func ParseFS(files fs.FS, vars map[string]string) (*Documents, error) {
+	var names []string
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := path.Ext(name); !d.IsDir() && (ext == ".yaml" || ext == ".yml") {
+			names = append(names, name)
+		}
+		if len(names) > maxFiles {
+			return fmt.Errorf("more than %d files", maxFiles)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for documents: %w", err)
+	}
+	docs := &Documents{}
+	for _, name := range names {
+		if err := docs.file(files, name, vars); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+func (docs *Documents) file(files fs.FS, name string, vars map[string]string) error {
+	f, err := files.Open(name)
+	if err != nil {
+		return fmt.Errorf("read documents: %w", err)
+	}
+	err = docs.Add(name, f, vars)
+	return errors.Join(err, f.Close())
+}
+
+// Add reads the documents of one file.
+func (docs *Documents) Add(name string, r io.Reader, vars map[string]string) error {
+	raw, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(raw) > maxFile {
+		return fmt.Errorf("read %s: more than %d bytes", name, maxFile)
+	}
+	y := yaml.NewDecoder(strings.NewReader(string(raw)))
+	for {
+		var n yaml.Node
+		err := y.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			docs.errs = append(docs.errs, syntaxError(name, err))
+			return nil
+		}
+		if len(docs.list) >= maxDocuments {
+			return fmt.Errorf("read %s: more than %d documents", name, maxDocuments)
+		}
+		if len(n.Content) == 1 && n.Content[0].Tag != "!!null" {
+			docs.document(&decoder{file: name, vars: vars, errs: &docs.errs, lines: map[string]int{}}, n.Content[0])
+		}
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// syntaxError takes the line out of the library's message.
+func syntaxError(file string, err error) Error {
+	msg := err.Error()
+	m := yamlLine.FindStringSubmatch(msg)
+	if m == nil {
+		return Error{File: file, Message: msg}
+	}
+	line, _ := strconv.Atoi(m[1])
+	return Error{File: file, Line: line, Message: msg[len(m[0]):]}
+}
+
+// document reads one document. Where its kind is known it is kept even with
+// errors, so that references to it are not reported as dangling too.
+func (docs *Documents) document(d *decoder, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, "", "a document is a mapping with a kind")
+		return
+	}
+	var kind string
+	rest := *n
+	rest.Content = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key, value := n.Content[i], n.Content[i+1]; key.Value == "kind" && kind == "" {
+			kind = value.Value
+			continue
+		}
+		rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
+	}
+	doc := &document{file: d.file, line: n.Line, lines: d.lines}
+	read, ok := kinds[kind]
+	switch {
+	case kind == "":
+		d.fail(n, "", "a document needs a kind: one of %v", slices.Sorted(maps.Keys(kinds)))
+		return
+	case !ok:
+		d.fail(n, "kind", "%q is unknown: one of %v", kind, slices.Sorted(maps.Keys(kinds)))
+		return
+	}
+	read(d, &rest, doc)
+	doc.of.Kind = kind
+	docs.list = append(docs.list, doc)
+}
+
+// kinds reads the members of each kind of document.
+var kinds = map[string]func(*decoder, *yaml.Node, *document){
+	validate.KindEdge:       entity(func(s *catalog.EdgeSpec) (string, string) { return "", s.ID }),
+	validate.KindTenant:     entity(func(s *catalog.TenantSpec) (string, string) { return "", s.ID }),
+	validate.KindScope:      entity(func(s *catalog.ScopeSpec) (string, string) { return s.Tenant, s.ID }),
+	validate.KindResource:   entity(func(s *catalog.ResourceSpec) (string, string) { return s.Tenant, s.ID }),
+	validate.KindPermission: entity(func(s *catalog.PermissionSpec) (string, string) { return s.Tenant, s.ID }),
+	validate.KindRole:       entity(func(s *catalog.RoleSpec) (string, string) { return s.Tenant, s.ID }),
+	validate.KindPreset:     entity(func(s *catalog.PresetSpec) (string, string) { return s.Tenant, s.ID }),
+	validate.KindClient:     readClient,
+	validate.KindUser:       readPerson,
+}
+
+func entity[T any](key func(*T) (tenant, id string)) func(*decoder, *yaml.Node, *document) {
+	return func(d *decoder, n *yaml.Node, doc *document) {
+		spec := new(T)
+		d.value(n, reflect.ValueOf(spec).Elem(), "")
+		doc.spec = spec
+		doc.of.Tenant, doc.of.ID = key(spec)
+	}
+}
+
+func readClient(d *decoder, n *yaml.Node, doc *document) {
+	c := &clientDocument{}
+	d.value(n, reflect.ValueOf(c).Elem(), "")
+	doc.spec, doc.of.Tenant, doc.of.ID = &c.ClientSpec, c.Tenant, c.ID
+	doc.generate = c.GenerateSecret
+	_, one := d.lines["secret"]
+	_, several := d.lines["secrets"]
+	if several {
+		doc.secrets = c.SecretList
+	}
+	if one {
+		doc.secrets = []secret.Text{c.Secret}
+	}
+	if one && several || (one || several) && c.GenerateSecret {
+		d.fail(n, "secret", "only one of secret, secrets and generate_secret may be there")
+	}
+	for i, s := range doc.secrets {
+		if err := validate.Secret(s.Reveal()); err != nil {
+			field := "secret"
+			if several {
+				field = fmt.Sprintf("secrets[%d]", i)
+			}
+			*d.errs = append(*d.errs, Error{File: d.file, Line: lineOf(d.lines, field, n.Line), Message: field + ": " + err.Error()})
+		}
+	}
+}
+
+func readPerson(d *decoder, n *yaml.Node, doc *document) {
+	p := &person{}
+	d.value(n, reflect.ValueOf(p).Elem(), "")
+	doc.spec = p
+	doc.of.Tenant, doc.of.ID = p.Directory, cmp.Or(p.Username, p.Email, p.Phone)
+}

@@ -1,0 +1,215 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"versola/modules/central/catalog"
+	"versola/modules/central/validate"
+	"versola/platform/id"
+	"versola/platform/secret"
+)
+
+// plan is the configuration as it will be, and what has to be written for it.
+type plan struct {
+	applier  *Applier
+	current  *catalog.Snapshot
+	next     *catalog.Snapshot // its clients' secrets are only counted
+	entries  []*entry
+	byRef    map[validate.Ref]*entry
+	byPerson map[string]*document // "directory identifier" -> who has it
+	errs     Errors
+}
+
+// entry is one document and what becomes of it.
+type entry struct {
+	doc    *document
+	change Change
+	// secrets replace a client's; nil: they stay.
+	secrets *[]secret.Text
+}
+
+func newPlan(a *Applier, current *catalog.Snapshot) *plan {
+	next := *current
+	next.Edges = slices.Clone(current.Edges)
+	next.Tenants = slices.Clone(current.Tenants)
+	next.Scopes = slices.Clone(current.Scopes)
+	next.Resources = slices.Clone(current.Resources)
+	next.Permissions = slices.Clone(current.Permissions)
+	next.Roles = slices.Clone(current.Roles)
+	next.Clients = slices.Clone(current.Clients)
+	next.Presets = slices.Clone(current.Presets)
+	return &plan{applier: a, current: current, next: &next, byRef: map[validate.Ref]*entry{}, byPerson: map[string]*document{}}
+}
+
+func (p *plan) fail(d *document, field, format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	if field != "" {
+		msg = field + ": " + msg
+	}
+	p.errs = append(p.errs, Error{File: d.file, Line: lineOf(d.lines, field, d.line), Message: d.of.String() + ": " + msg})
+}
+
+// add lays one document over the configuration.
+func (p *plan) add(d *document) {
+	if other, twice := p.byRef[d.of]; twice && d.of.ID != "" {
+		p.fail(d, "", "is declared twice, first at %s:%d", other.doc.file, other.doc.line)
+		return
+	}
+	e := &entry{doc: d, change: Change{Of: d.of}}
+	p.entries = append(p.entries, e)
+	p.byRef[d.of] = e
+	switch s := d.spec.(type) {
+	case *catalog.EdgeSpec:
+		overlay(e, &p.next.Edges, s, func(o *catalog.EdgeSpec) bool { return o.ID == s.ID })
+	case *catalog.TenantSpec:
+		p.tenant(e, s)
+	case *catalog.ScopeSpec:
+		overlay(e, &p.next.Scopes, s, func(o *catalog.ScopeSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	case *catalog.ResourceSpec:
+		overlay(e, &p.next.Resources, s, func(o *catalog.ResourceSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	case *catalog.PermissionSpec:
+		overlay(e, &p.next.Permissions, s, func(o *catalog.PermissionSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	case *catalog.RoleSpec:
+		overlay(e, &p.next.Roles, s, func(o *catalog.RoleSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	case *catalog.ClientSpec:
+		p.client(e, s)
+	case *catalog.PresetSpec:
+		overlay(e, &p.next.Presets, s, func(o *catalog.PresetSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	}
+}
+
+// overlay puts spec in the place of the entity that it declares, or after the
+// last, and notes what differs. It returns the entity that was there.
+func overlay[T any](e *entry, list *[]T, spec *T, same func(*T) bool) *T {
+	i := slices.IndexFunc(*list, func(o T) bool { return same(&o) })
+	if i < 0 {
+		e.change.Action = Created
+		*list = append(*list, *spec)
+		return nil
+	}
+	was := (*list)[i]
+	e.change.Action = Unchanged
+	if e.change.Fields = differences(was, *spec); len(e.change.Fields) > 0 {
+		e.change.Action = Updated
+	}
+	(*list)[i] = *spec
+	return &was
+}
+
+// differences names the members whose JSON differs. JSON is what is stored,
+// and the database keeps its meaning, not its bytes.
+func differences(a, b any) []string {
+	before, after := members(a), members(b)
+	var names []string
+	for name, v := range after {
+		if !reflect.DeepEqual(before[name], v) {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func members(v any) map[string]any {
+	out := map[string]any{}
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		// Only a malformed raw member cannot be encoded, and that has been
+		// reported; the document is not stored.
+		out["?"] = err.Error()
+	}
+	return out
+}
+
+func (p *plan) tenant(e *entry, s *catalog.TenantSpec) {
+	was := overlay(e, &p.next.Tenants, s, func(o *catalog.TenantSpec) bool { return o.ID == s.ID })
+	if was != nil && was.Profile != s.Profile {
+		p.fail(e.doc, "security_profile", "is %q and cannot be changed", was.Profile)
+	}
+}
+
+// client lays a client over the configuration and decides about its secrets.
+func (p *plan) client(e *entry, s *catalog.ClientSpec) {
+	s = clone(s)
+	var stored []catalog.SealedSecret
+	i := slices.IndexFunc(p.current.Clients, func(o catalog.ClientSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	if i >= 0 {
+		stored = p.current.Clients[i].Secrets
+		bare := p.current.Clients[i]
+		bare.Secrets = nil
+		p.next.Clients[i] = bare
+	}
+	overlay(e, &p.next.Clients, s, func(o *catalog.ClientSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	at := slices.IndexFunc(p.next.Clients, func(o catalog.ClientSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	p.next.Clients[at].Secrets = stored
+	want, declared := e.doc.secrets, e.doc.secrets != nil
+	switch {
+	case s.AuthMethod == catalog.AuthNone && !declared:
+		want, declared = []secret.Text{}, len(stored) > 0
+	case e.doc.generate && len(stored) == 0:
+		want, declared = []secret.Text{secret.Text(id.NewHandle(p.applier.Random))}, true
+	}
+	if !declared || p.sameSecrets(s, stored, want) {
+		return
+	}
+	e.secrets = &want
+	p.next.Clients[at].Secrets = make([]catalog.SealedSecret, len(want))
+	if e.change.Action == Unchanged {
+		e.change.Action = Updated
+	}
+	if e.change.Action == Updated {
+		e.change.Fields = append(e.change.Fields, "secrets")
+	}
+}
+
+func clone(s *catalog.ClientSpec) *catalog.ClientSpec { c := *s; return &c }
+
+// sameSecrets compares what is stored with what is wanted. A secret that does
+// not open is another.
+func (p *plan) sameSecrets(s *catalog.ClientSpec, stored []catalog.SealedSecret, want []secret.Text) bool {
+	if len(stored) != len(want) {
+		return false
+	}
+	for i, sealed := range stored {
+		plain, err := p.applier.keyring.Open(sealed.Sealed, catalog.ClientSecretContext(s.Tenant, s.ID, sealed.ID))
+		if err != nil || !secret.Equal(plain, []byte(want[i].Reveal())) {
+			return false
+		}
+	}
+	return true
+}
+
+// validate checks the configuration as it will be. What is wrong elsewhere
+// counts only when these documents make it so.
+func (p *plan) validate() {
+	known := map[validate.Problem]bool{}
+	for _, problem := range p.applier.Rules.Snapshot(p.current) {
+		known[problem] = true
+	}
+	for _, problem := range p.applier.Rules.Snapshot(p.next) {
+		if e, ok := p.byRef[problem.Of]; ok {
+			p.fail(e.doc, problem.Field, "%s", problem.Message)
+		} else if !known[problem] {
+			p.errs = append(p.errs, Error{Message: "in the database: " + problem.String()})
+		}
+	}
+}
+
+func (p *plan) changes() []Change {
+	out := make([]Change, len(p.entries))
+	for i, e := range p.entries {
+		out[i] = e.change
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+package central
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
+
+	"versola/modules/central/admin"
+	"versola/modules/central/catalog"
+	"versola/modules/central/copy"
+	"versola/modules/central/feed"
+	"versola/modules/central/store"
+	"versola/platform/clock"
+	"versola/platform/postgres"
+	"versola/platform/secret"
+)
+
+const (
+	// channel is where triggers announce a new revision.
+	channel = "versola_catalog"
+	// settle is how long a reload waits after a notification, so that a burst
+	// of commits is one reload. It is a twentieth of the second within which a
+	// change is live.
+	settle = 50 * time.Millisecond
+	// pollEvery is the slow poll behind the notifications.
+	pollEvery = 5 * time.Second
+	// retryAfter is how soon a reload that did not reach the database is
+	// tried again.
+	retryAfter = 250 * time.Millisecond
+	// loadTimeout bounds one reload: 10,000 clients take under a second.
+	loadTimeout = 10 * time.Second
+)
+
+// Deps is what the module works with.
+type Deps struct {
+	DB          *postgres.DB
+	DatabaseURL string // for the listener, which has a connection of its own
+	Catalog     *catalog.Holder
+	Clock       clock.Clock
+	Random      io.Reader
+	Encryption  []secret.Key // open client secrets and signing keys; the active one first
+	Issuer      string       // auth's public URL, without a trailing slash
+	RootTenant  string       // the tenant served at Issuer itself
+	StateDir    string       // where the copy of the catalog is kept
+	Log         *slog.Logger
+	Meter       metric.Meter
+}
+
+// Module is central in one process.
+type Module struct {
+	Deps
+	compiler *catalog.Compiler
+	copy     *copy.File
+	feed     *feed.Feed
+	admin    *admin.API
+	metrics  metrics
+	wake     chan struct{}
+
+	mu      sync.Mutex // one reload at a time
+	invalid string     // the fault that was logged last
+}
+
+// ErrNoCatalog reports that neither the database nor the copy on disk gave a
+// configuration.
+var ErrNoCatalog = errors.New("no catalog: the database is away and there is no copy on disk")
+
+// New makes the module. Errors: no or unusable encryption keys.
+func New(d Deps) (*Module, error) {
+	keyring, err := secret.NewKeyring(d.Encryption, catalog.SealPurpose)
+	if err != nil {
+		return nil, fmt.Errorf("encryption keys: %w", err)
+	}
+	file, err := copy.New(d.StateDir, d.Encryption)
+	if err != nil {
+		return nil, err
+	}
+	m := &Module{
+		Deps: d, compiler: &catalog.Compiler{Open: keyring.Open}, copy: file,
+		feed: feed.New(d.Catalog, d.Clock, feed.Wait), admin: admin.New(d.Catalog, d.Clock), wake: make(chan struct{}, 1),
+	}
+	if m.metrics, err = newMetrics(d.Meter, d.Catalog, d.Clock); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Mount adds the routes of the internal listener: the feed for edges and the
+// administration API.
+func (m *Module) Mount(g *echo.Group) {
+	g.GET("/internal/catalog", m.feed.Handle)
+	m.admin.Mount(g)
+}
+
+// Ready tells why the process cannot serve: only without any catalog. An old
+// one is served on, and its age is a metric.
+func (m *Module) Ready() error {
+	if m.Catalog.Current() == nil {
+		return ErrNoCatalog
+	}
+	return nil
+}
+
+// Load fills the holder before the process serves: from the database, or from
+// the copy on disk when the database is away or holds what does not compile.
+// Errors: [ErrNoCatalog] together with the causes; Run goes on trying.
+func (m *Module) Load(ctx context.Context) error {
+	err := m.reload(ctx)
+	if err == nil || m.Catalog.Current() != nil {
+		return nil
+	}
+	s, copyErr := m.copy.Read()
+	if copyErr == nil {
+		copyErr = m.use(s)
+	}
+	if copyErr != nil {
+		return fmt.Errorf("%w: %w", ErrNoCatalog, errors.Join(err, copyErr))
+	}
+	m.Log.WarnContext(ctx, "started from the copy of the catalog on disk", "revision", s.Revision, "error", err)
+	return nil
+}
+
+// Run follows the database until ctx ends.
+func (m *Module) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	listener := &postgres.Listener{
+		URL: m.DatabaseURL, Channel: channel, Log: m.Log,
+		OnConnect: func(context.Context) { m.signal() },
+		OnNotify:  func(context.Context, string) { m.signal() },
+	}
+	group.Go(func() error { return listener.Run(ctx) })
+	group.Go(func() error { return m.follow(ctx) })
+	return group.Wait()
+}
+
+// signal asks for a reload; one that is asked for already covers this one.
+func (m *Module) signal() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *Module) follow(ctx context.Context) error {
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-poll.C:
+			m.poll(ctx)
+			continue
+		case <-m.wake:
+		}
+		if !sleep(ctx, settle) {
+			return nil
+		}
+		select {
+		case <-m.wake: // arrived meanwhile: the reload sees it
+		default:
+		}
+		if err := m.reload(ctx); err != nil && postgres.Unavailable(err) {
+			if !sleep(ctx, retryAfter) {
+				return nil
+			}
+			m.signal()
+		}
+	}
+}
+
+// sleep waits, and tells whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// poll compares revisions and reloads where they differ.
+func (m *Module) poll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	revision, err := store.Revision(ctx, m.DB)
+	if err != nil {
+		if ctx.Err() == nil {
+			m.Log.DebugContext(ctx, "catalog poll", "error", err)
+		}
+		return
+	}
+	if c := m.Catalog.Current(); c != nil && c.Revision == revision {
+		m.Catalog.Synced(m.Clock.Now())
+		return
+	}
+	_ = m.reload(ctx) // has reported it
+}
+
+// reload reads, compiles and publishes. It reports its own faults; the error
+// is for who wants to try again.
+func (m *Module) reload(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	s, err := store.Load(ctx, m.DB)
+	if err != nil {
+		if postgres.Unavailable(err) || ctx.Err() != nil {
+			m.metrics.reloaded(ctx, resultUnavailable)
+			m.Log.DebugContext(ctx, "catalog reload", "error", err)
+			return err
+		}
+		m.reportInvalid(ctx, err)
+		return err
+	}
+	if c := m.Catalog.Current(); c != nil && c.Revision == s.Revision && m.Catalog.Age(m.Clock) >= 0 {
+		m.Catalog.Synced(m.Clock.Now())
+		return nil
+	}
+	if err := m.use(s); err != nil {
+		m.reportInvalid(ctx, err)
+		return err
+	}
+	m.Catalog.Synced(m.Clock.Now())
+	m.metrics.reloaded(ctx, resultOK)
+	m.invalid = ""
+	m.Log.InfoContext(ctx, "catalog loaded", "revision", s.Revision)
+	if err := m.copy.Write(s); err != nil {
+		m.Log.WarnContext(ctx, "catalog copy not written", "error", err)
+	}
+	return nil
+}
+
+// use compiles a snapshot and publishes it.
+func (m *Module) use(s *catalog.Snapshot) error {
+	s.Issuer, s.RootTenant = m.Issuer, m.RootTenant
+	c, err := m.compiler.Compile(s)
+	if err != nil {
+		return err
+	}
+	m.feed.Set(s, c)
+	m.Catalog.Set(c)
+	return nil
+}
+
+// reportInvalid logs a fault once, not at every poll.
+func (m *Module) reportInvalid(ctx context.Context, err error) {
+	m.metrics.reloaded(ctx, resultInvalid)
+	if m.invalid == err.Error() {
+		return
+	}
+	m.invalid = err.Error()
+	m.Log.ErrorContext(ctx, "the configuration in the database is not usable; the last good one stays", "error", err)
+}

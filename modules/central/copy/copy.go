@@ -1,0 +1,99 @@
+package copy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"versola/modules/central/catalog"
+	"versola/platform/secret"
+)
+
+const (
+	fileName = "catalog.sealed"
+	purpose  = "catalog-copy"
+	// context binds the content to its format: one of another shape does not
+	// open.
+	context = "snapshot/1"
+	// maxFile is far above a deployment of 10,000 clients (some 20 MiB).
+	maxFile = 1 << 30
+)
+
+// ErrNone reports that there is no copy yet.
+var ErrNone = errors.New("no copy of the catalog on disk")
+
+// File is the copy in a directory.
+type File struct {
+	dir     string
+	keyring *secret.Keyring
+}
+
+// New makes the copy of a directory, which is created when first written.
+func New(dir string, keys []secret.Key) (*File, error) {
+	keyring, err := secret.NewKeyring(keys, purpose)
+	if err != nil {
+		return nil, fmt.Errorf("keys of the catalog copy: %w", err)
+	}
+	return &File{dir: dir, keyring: keyring}, nil
+}
+
+// Read returns the snapshot. Errors: [ErrNone]; secret.ErrOpen for a file that
+// was altered or is of other keys.
+func (f *File) Read() (*catalog.Snapshot, error) {
+	file, err := os.Open(filepath.Join(f.dir, fileName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open catalog copy: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	sealed, err := io.ReadAll(io.LimitReader(file, maxFile))
+	if err != nil {
+		return nil, fmt.Errorf("read catalog copy: %w", err)
+	}
+	raw, err := f.keyring.Open(sealed, context)
+	if err != nil {
+		return nil, fmt.Errorf("open catalog copy: %w", err)
+	}
+	s := &catalog.Snapshot{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("decode catalog copy: %w", err)
+	}
+	return s, nil
+}
+
+// Write replaces the copy.
+func (f *File) Write(s *catalog.Snapshot) (err error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode catalog copy: %w", err)
+	}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return fmt.Errorf("make state directory: %w", err)
+	}
+	// CreateTemp makes files of mode 0600.
+	tmp, err := os.CreateTemp(f.dir, fileName+".*")
+	if err != nil {
+		return fmt.Errorf("write catalog copy: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(tmp.Name())
+		}
+	}()
+	_, err = tmp.Write(f.keyring.Seal(raw, context))
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return fmt.Errorf("write catalog copy: %w", err)
+	}
+	if err = os.Rename(tmp.Name(), filepath.Join(f.dir, fileName)); err != nil {
+		return fmt.Errorf("replace catalog copy: %w", err)
+	}
+	return nil
+}

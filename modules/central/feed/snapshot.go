@@ -1,0 +1,136 @@
+package feed
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/lestrrat-go/jwx/v2/jwe"
+	"github.com/lestrrat-go/jwx/v2/jwk"
+
+	"versola/modules/central/catalog"
+	"versola/platform/id"
+)
+
+// SealedFor is the plaintext of a secret that is encrypted to an edge.
+type SealedFor struct {
+	Context string `json:"ctx"` // catalog.ClientSecretContext
+	Secret  string `json:"secret"`
+}
+
+// errNoKey reports an edge without an encryption key; validation does not let
+// one in.
+var errNoKey = errors.New("no encryption key")
+
+// cut returns the part of a snapshot that an edge may see. cat is the same
+// snapshot compiled.
+func cut(s *catalog.Snapshot, cat *catalog.Catalog, edgeID string, seal func(id.UUID, SealedFor) ([]catalog.SealedSecret, error)) (*catalog.Snapshot, error) {
+	mine := map[string]bool{}
+	for _, t := range s.Tenants {
+		if t.Edge == edgeID {
+			mine[t.ID] = true
+		}
+	}
+	out := &catalog.Snapshot{
+		Revision: s.Revision, Issuer: s.Issuer, RootTenant: s.RootTenant,
+		Edges:       pick(s.Edges, func(e *catalog.EdgeSpec) bool { return e.ID == edgeID }),
+		Tenants:     pick(s.Tenants, func(t *catalog.TenantSpec) bool { return mine[t.ID] }),
+		Scopes:      pick(s.Scopes, func(e *catalog.ScopeSpec) bool { return mine[e.Tenant] }),
+		Resources:   pick(s.Resources, func(e *catalog.ResourceSpec) bool { return mine[e.Tenant] }),
+		Permissions: pick(s.Permissions, func(e *catalog.PermissionSpec) bool { return mine[e.Tenant] }),
+		Roles:       pick(s.Roles, func(e *catalog.RoleSpec) bool { return mine[e.Tenant] }),
+		Clients:     pick(s.Clients, func(e *catalog.ClientSpec) bool { return mine[e.Tenant] }),
+		Presets:     pick(s.Presets, func(e *catalog.PresetSpec) bool { return mine[e.Tenant] && e.Edge == edgeID }),
+		Keys:        pick(s.Keys, func(*catalog.KeySpec) bool { return true }),
+	}
+	if !mine[s.RootTenant] {
+		out.RootTenant = "" // a tenant of someone else
+	}
+	for i := range out.Keys {
+		out.Keys[i].Sealed = nil
+	}
+	type key struct{ tenant, id string }
+	used := map[key]bool{}
+	for _, p := range out.Presets {
+		used[key{p.Tenant, p.Client}] = true
+	}
+	for i := range out.Clients {
+		c := &out.Clients[i]
+		stored := c.Secrets
+		c.Secrets = nil
+		if !used[key{c.Tenant, c.ID}] {
+			continue
+		}
+		if err := reseal(c, stored, cat, seal); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// reseal encrypts a client's secrets to the edge; the compiled client has them
+// open, in the same order.
+func reseal(c *catalog.ClientSpec, stored []catalog.SealedSecret, cat *catalog.Catalog, seal func(id.UUID, SealedFor) ([]catalog.SealedSecret, error)) error {
+	t, ok := cat.Tenant(c.Tenant)
+	if !ok {
+		return fmt.Errorf("client %s/%s: no such tenant", c.Tenant, c.ID)
+	}
+	compiled, ok := t.Client(c.ID)
+	if !ok || len(compiled.Secrets) != len(stored) {
+		return fmt.Errorf("client %s/%s: compiled with other secrets", c.Tenant, c.ID)
+	}
+	for n, plain := range compiled.Secrets {
+		sealed, err := seal(stored[n].ID, SealedFor{catalog.ClientSecretContext(c.Tenant, c.ID, stored[n].ID), plain.Reveal()})
+		if err != nil {
+			return fmt.Errorf("client %s/%s: encrypt secret: %w", c.Tenant, c.ID, err)
+		}
+		c.Secrets = append(c.Secrets, sealed...)
+	}
+	return nil
+}
+
+func pick[T any](list []T, want func(*T) bool) []T {
+	out := []T{}
+	for i := range list {
+		if want(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// encryptionKeys reads the keys of a JSON Web Key Set that are to encrypt to.
+func encryptionKeys(raw json.RawMessage) ([]jwk.Key, error) {
+	set, err := jwk.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("read jwks: %w", err)
+	}
+	var keys []jwk.Key
+	for i := range set.Len() {
+		if k, ok := set.Key(i); ok && k.KeyUsage() == "enc" {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errNoKey
+	}
+	return keys, nil
+}
+
+// encrypt makes one sealed secret for each key.
+func encrypt(keys []jwk.Key, secretID id.UUID, content SealedFor) ([]catalog.SealedSecret, error) {
+	plain, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	var out []catalog.SealedSecret
+	for _, k := range keys {
+		sealed, err := jwe.Encrypt(plain, jwe.WithKey(jwa.ECDH_ES_A256KW, k), jwe.WithContentEncryption(jwa.A256GCM), jwe.WithCompress(jwa.NoCompress))
+		if err != nil {
+			return nil, fmt.Errorf("encrypt to key %q: %w", k.KeyID(), err)
+		}
+		out = append(out, catalog.SealedSecret{ID: secretID, Sealed: sealed})
+	}
+	return out, nil
+}
