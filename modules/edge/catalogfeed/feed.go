@@ -71,7 +71,11 @@ func New(d Deps) (*Feed, error) {
 		_, err := d.Meter.Float64ObservableGauge("versola_edge_catalog_age_seconds",
 			metric.WithDescription("Time since central was last heard; -1: never."),
 			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-				o.Observe(max(d.Catalog.Age(d.Clock), -time.Second).Seconds())
+				age := d.Catalog.Age(d.Clock)
+				if age < 0 {
+					age = -time.Second
+				}
+				o.Observe(age.Seconds())
 				return nil
 			}))
 		if err != nil {

@@ -73,6 +73,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	pause, failing := retryFirst, false
 	purged := clock.Monotonic()
 	for ctx.Err() == nil {
+		started, known := clock.Monotonic(), f.after
 		err := f.poll(ctx)
 		if clock.Since(purged) >= purgeEvery {
 			f.Set.Purge(f.Clock.Now())
@@ -83,6 +84,9 @@ func (f *Follower) Run(ctx context.Context) error {
 				f.Log.InfoContext(ctx, "revocation feed is back")
 			}
 			pause, failing = retryFirst, false
+			if f.after == known && clock.Since(started) < retryFirst {
+				sleep(ctx, retryFirst) // the feed did not hold the request; do not spin
+			}
 			continue
 		}
 		if ctx.Err() != nil {
@@ -93,13 +97,17 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 		failing = true
 		f.after = -1 // what happened meanwhile is unknown
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		sleep(ctx, pause)
 		pause = min(pause*2, retryMost)
 	}
 	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 type page struct {

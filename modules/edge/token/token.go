@@ -186,4 +186,3 @@ func (a *Audience) UnmarshalJSON(raw []byte) error {
 	*a = Audience{one}
 	return nil
 }
-
