@@ -58,33 +58,63 @@ func fillSecrets(cfg *Config) (adminPassword string, err error) {
 }
 
 func loadOrGenerate(path string) (*generated, error) {
-	raw, err := os.ReadFile(path) //nolint:gosec // the operator's own state directory
-	if err == nil {
-		var g generated
-		if err := json.Unmarshal(raw, &g); err != nil {
-			return nil, fmt.Errorf("read %s: it is damaged (%w); without it the private database cannot be read: restore the file, or remove the state directory to start afresh", path, err)
-		}
-		return &g, nil
-	}
+	g, err := load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
+		return g, err
+	}
+	if g, err = create(path); errors.Is(err, errExists) {
+		return load(path)
+	}
+	return g, err
+}
+
+func load(path string) (*generated, error) {
+	raw, err := os.ReadFile(path) //nolint:gosec // the operator's own state directory
+	if err != nil {
 		return nil, fmt.Errorf("read generated secrets: %w", err)
 	}
+	var g generated
+	if err := json.Unmarshal(raw, &g); err != nil {
+		return nil, fmt.Errorf("read %s: it is damaged (%w); without it the private database cannot be read: restore the file, or remove the state directory to start afresh", path, err)
+	}
+	return &g, nil
+}
+
+func create(path string) (*generated, error) {
 	g, err := generateSecrets()
 	if err != nil {
 		return nil, err
 	}
-	if raw, err = json.MarshalIndent(g, "", "  "); err != nil {
+	raw, err := json.MarshalIndent(g, "", "  ")
+	if err != nil {
 		return nil, fmt.Errorf("encode generated secrets: %w", err)
 	}
-	// Written beside and renamed, so that a crash leaves a whole file or none.
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
-		return nil, fmt.Errorf("write generated secrets: %w", err)
+	return g, writeSecrets(path, raw)
+}
+
+// errExists reports that another process of the same state directory was
+// quicker to generate.
+var errExists = errors.New("generated secrets exist already")
+
+// writeSecrets makes the file appear whole or not at all, and never over one
+// that exists: two roles may start on one state directory at once.
+func writeSecrets(path string, raw []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), secretsFile+".*")
+	if err != nil {
+		return fmt.Errorf("write generated secrets: %w", err)
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		return nil, fmt.Errorf("write generated secrets: %w", err)
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	_, err = tmp.Write(raw) // CreateTemp makes it readable by its owner alone
+	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return fmt.Errorf("write generated secrets: %w", err)
 	}
-	return g, nil
+	switch err := os.Link(tmp.Name(), path); {
+	case errors.Is(err, fs.ErrExist):
+		return errExists
+	case err != nil:
+		return fmt.Errorf("write generated secrets: %w", err)
+	}
+	return nil
 }
 
 func generateSecrets() (*generated, error) {

@@ -1,0 +1,45 @@
+// Command versola is an identity platform: an OpenID provider (auth), an
+// authorizing reverse proxy (edge) and their configuration (central) in one
+// executable. A role says which of them a process runs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/spf13/cobra"
+
+	"versola/modules/app"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context) int {
+	// The memory limit of a container becomes Go's soft limit, less a tenth
+	// for what Go does not count. GOMEMLIMIT wins; without a limit nothing
+	// happens.
+	_, _ = memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(0.9), memlimit.WithProvider(memlimit.FromCgroup))
+
+	root := &cobra.Command{
+		Use:           "versola",
+		Short:         "Versola signs people in and guards the APIs behind it",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       app.Version(),
+	}
+	root.AddCommand(app.ServeCommand(), app.MigrateCommand(), app.ConfigCommand(), app.VersionCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "versola:", err)
+		return app.ExitCode(err)
+	}
+	return 0
+}

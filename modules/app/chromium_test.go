@@ -1,0 +1,110 @@
+package app_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"versola/modules/app/apptest"
+)
+
+// screenshotDir, when set, is where the browser tests leave pictures of every
+// page, at phone and desktop width, light and dark.
+const screenshotDir = "VERSOLA_SCREENSHOTS"
+
+func do(t *testing.T, tab context.Context, steps ...chromedp.Action[chromedp.Void]) { //nolint:revive // the helper comes first
+	t.Helper()
+	if err := chromedp.Do(tab, steps...); err != nil {
+		where, _ := chromedp.Run(tab, chromedp.Location())
+		body, _ := chromedp.Run(tab, chromedp.Evaluate[string](`document.body ? document.body.innerText : ""`))
+		t.Fatalf("at %s: %v\n%s", where, err, body)
+	}
+}
+
+func css(s string) chromedp.Selector { return chromedp.CSS(s) }
+
+// picture takes screenshots of the current page for people to look at.
+func picture(t *testing.T, tab context.Context, name string) { //nolint:revive // the helper comes first
+	t.Helper()
+	dir := os.Getenv(screenshotDir)
+	if dir == "" {
+		return
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+		if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
+			t.Fatal(err)
+		}
+		for size, width := range map[string]int64{"phone": 390, "desktop": 1280} {
+			do(t, tab, chromedp.EmulateViewport(width, 844))
+			png, err := chromedp.Run(tab, chromedp.FullScreenshot(100))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name+"-"+size+"-"+scheme+".png"), png, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	do(t, tab, chromedp.EmulateViewport(1280, 844))
+}
+
+func waitForText(t *testing.T, tab context.Context, text string) { //nolint:revive // the helper comes first
+	t.Helper()
+	if _, err := chromedp.Run(tab, chromedp.Poll[bool](`document.body && document.body.innerText.includes(`+quote(text)+`)`)); err != nil {
+		body, _ := chromedp.Run(tab, chromedp.Evaluate[string](`document.body.innerText`))
+		t.Fatalf("waiting for %q: %v; the page says:\n%s", text, err, body)
+	}
+}
+
+func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }
+
+func TestBrowser_PhoneAndCodeBankPaymentSignOut(t *testing.T) {
+	s := apptest.Start(t, nil)
+	tab := apptest.Chromium(t)
+	do(t, tab, chromedp.Navigate(s.Edge+"/login/demo"), chromedp.WaitVisible(css("#identifier")))
+	picture(t, tab, "identifier")
+	do(t, tab, chromedp.SendKeys(css("#identifier"), "+77000000001"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#code")))
+	picture(t, tab, "otp")
+	do(t, tab, chromedp.SendKeys(css("#code"), "000000"), chromedp.Submit(css("#code")), chromedp.WaitVisible(css("#error")))
+	picture(t, tab, "otp-wrong")
+	do(t, tab, chromedp.SendKeys(css("#code"), "123456"), chromedp.Submit(css("#code")))
+	do(t, tab, chromedp.WaitVisible(css("#accounts")))
+	picture(t, tab, "bank")
+	do(t, tab, chromedp.SendKeys(css("#amount"), "1200"), chromedp.SendKeys(css("#to"), "KZ00DEMO0000000000"), chromedp.Click(css("#pay")),
+		chromedp.WaitVisible(css("#payment-ok")))
+	picture(t, tab, "bank-paid")
+	do(t, tab, chromedp.Click(css("#sign-out")), chromedp.WaitVisible(css("#sign-in")))
+	picture(t, tab, "bank-signed-out")
+	status, err := chromedp.Run(tab, chromedp.Evaluate[int](`fetch("/resources/bank/accounts").then(r => r.status)`, chromedp.EvalAwaitPromise))
+	if err != nil || status != 401 {
+		t.Errorf("after sign-out: %d, %v", status, err)
+	}
+}
+
+func TestBrowser_PasswordAndTheReadersRefusal(t *testing.T) {
+	s := apptest.Start(t, nil)
+	tab := apptest.Chromium(t)
+	do(t, tab, chromedp.Navigate(s.Edge+"/login/demo"), chromedp.WaitVisible(css("#identifier")),
+		chromedp.SendKeys(css("#identifier"), "bob@example.com"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#password")))
+	picture(t, tab, "password")
+	do(t, tab, chromedp.SendKeys(css("#password"), "wrong-password"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#error")))
+	picture(t, tab, "password-wrong")
+	do(t, tab, chromedp.SendKeys(css("#password"), "builder-demo-1"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#accounts")),
+		chromedp.SendKeys(css("#amount"), "1200"), chromedp.SendKeys(css("#to"), "KZ00DEMO0000000000"), chromedp.Click(css("#pay")),
+		chromedp.WaitVisible(css("#payment-refused")))
+	picture(t, tab, "bank-refused")
+}
+
+func TestBrowser_UnknownClientGetsAPageThatSaysSo(t *testing.T) {
+	s := apptest.Start(t, nil)
+	tab := apptest.Chromium(t)
+	do(t, tab, chromedp.Navigate(s.Issuer+"/authorize?client_id=nobody"))
+	waitForText(t, tab, "client_id")
+	picture(t, tab, "error")
+}
