@@ -26,6 +26,7 @@ var (
 // Access is what an access token of ours states.
 type Access struct {
 	ID       string // jti
+	Tenant   string // whose it is
 	Subject  string
 	ClientID string
 	Scopes   []string
@@ -74,7 +75,7 @@ func ReadAccess(t tenant.At, raw string, now time.Time) (*Access, error) {
 	case *c.IssuedAt > now.Add(skew).Unix():
 		return nil, fmt.Errorf("%w: iat is in the future", ErrInvalid)
 	}
-	a := &Access{ID: c.ID, Subject: c.Subject, ClientID: c.ClientID, Issued: time.Unix(*c.IssuedAt, 0), Expires: time.Unix(*c.Expires, 0)}
+	a := &Access{ID: c.ID, Tenant: t.ID, Subject: c.Subject, ClientID: c.ClientID, Issued: time.Unix(*c.IssuedAt, 0), Expires: time.Unix(*c.Expires, 0)}
 	if c.Scope != "" {
 		a.Scopes = strings.Split(c.Scope, " ")
 	}

@@ -1,0 +1,135 @@
+package discovery
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"versola/modules/auth/tenant"
+	"versola/modules/central/catalog"
+	"versola/platform/jose"
+)
+
+// Metadata is the document.
+type Metadata struct {
+	Issuer                            string   `json:"issuer"`
+	AuthorizationEndpoint             string   `json:"authorization_endpoint"`
+	TokenEndpoint                     string   `json:"token_endpoint"`
+	UserinfoEndpoint                  string   `json:"userinfo_endpoint"`
+	JWKSURI                           string   `json:"jwks_uri"`
+	RevocationEndpoint                string   `json:"revocation_endpoint"`
+	EndSessionEndpoint                string   `json:"end_session_endpoint"`
+	ScopesSupported                   []string `json:"scopes_supported"`
+	ResponseTypesSupported            []string `json:"response_types_supported"`
+	ResponseModesSupported            []string `json:"response_modes_supported"`
+	GrantTypesSupported               []string `json:"grant_types_supported"`
+	SubjectTypesSupported             []string `json:"subject_types_supported"`
+	IDTokenSigningAlgs                []string `json:"id_token_signing_alg_values_supported"`
+	TokenAuthMethods                  []string `json:"token_endpoint_auth_methods_supported"`
+	RevocationAuthMethods             []string `json:"revocation_endpoint_auth_methods_supported"`
+	CodeChallengeMethods              []string `json:"code_challenge_methods_supported"`
+	ClaimTypesSupported               []string `json:"claim_types_supported"`
+	ClaimsSupported                   []string `json:"claims_supported"`
+	PromptValuesSupported             []string `json:"prompt_values_supported"`
+	UILocalesSupported                []string `json:"ui_locales_supported,omitempty"`
+	ClaimsParameterSupported          bool     `json:"claims_parameter_supported"`
+	RequestParameterSupported         bool     `json:"request_parameter_supported"`
+	RequestURIParameterSupported      bool     `json:"request_uri_parameter_supported"` // left out it would mean true
+	AuthorizationResponseIssSupported bool     `json:"authorization_response_iss_parameter_supported"`
+	BackchannelLogoutSupported        bool     `json:"backchannel_logout_supported"`
+	BackchannelLogoutSessionSupported bool     `json:"backchannel_logout_session_supported"`
+	FrontchannelLogoutSupported       bool     `json:"frontchannel_logout_supported"`
+}
+
+// Capabilities are what the endpoints themselves know of what they do.
+type Capabilities struct {
+	GrantTypes []string
+	Prompts    []string
+	UILocales  []string
+}
+
+// Endpoint serves the document.
+type Endpoint struct {
+	documents *tenant.Derived[map[string][]byte]
+}
+
+// New makes the endpoint.
+func New(k Capabilities) *Endpoint {
+	return &Endpoint{tenant.NewDerived(func(c *catalog.Catalog) map[string][]byte {
+		out := map[string][]byte{}
+		for _, t := range c.Tenants() {
+			if body, err := json.Marshal(describe(tenant.At{Tenant: t, Catalog: c}, k)); err == nil {
+				out[t.ID] = body
+			}
+		}
+		return out
+	})}
+}
+
+// maxAge is how long the document may be kept.
+const maxAge = "public, max-age=300"
+
+// Handle answers both well-known addresses.
+func (e *Endpoint) Handle(c echo.Context) error {
+	t := tenant.Of(c)
+	body, ok := e.documents.Of(t.Catalog)[t.ID]
+	if !ok {
+		return fmt.Errorf("metadata of tenant %s cannot be encoded", t.ID)
+	}
+	c.Response().Header().Set("Cache-Control", maxAge)
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
+}
+
+func describe(t tenant.At, k Capabilities) *Metadata {
+	methods := []string{string(catalog.AuthBasic), string(catalog.AuthPost), string(catalog.AuthNone)}
+	return &Metadata{
+		Issuer:                            t.Issuer,
+		AuthorizationEndpoint:             t.Issuer + "/authorize",
+		TokenEndpoint:                     t.Issuer + "/token",
+		UserinfoEndpoint:                  t.Issuer + "/userinfo",
+		JWKSURI:                           t.Issuer + "/.well-known/jwks.json",
+		RevocationEndpoint:                t.Issuer + "/revoke",
+		EndSessionEndpoint:                t.Issuer + "/logout",
+		ScopesSupported:                   t.ScopeIDs(),
+		ResponseTypesSupported:            []string{"code"},
+		ResponseModesSupported:            []string{"query"},
+		GrantTypesSupported:               k.GrantTypes,
+		SubjectTypesSupported:             []string{"public"},
+		IDTokenSigningAlgs:                signingAlgs(t.Catalog),
+		TokenAuthMethods:                  methods,
+		RevocationAuthMethods:             methods,
+		CodeChallengeMethods:              []string{"S256"},
+		ClaimTypesSupported:               []string{"normal"},
+		ClaimsSupported:                   claims(t),
+		PromptValuesSupported:             k.Prompts,
+		UILocalesSupported:                k.UILocales,
+		AuthorizationResponseIssSupported: true,
+		BackchannelLogoutSupported:        true,
+		BackchannelLogoutSessionSupported: true,
+	}
+}
+
+// signingAlgs are the algorithms that there is an active key for.
+func signingAlgs(c *catalog.Catalog) []string {
+	out := []string{}
+	for _, alg := range jose.Algorithms() {
+		if _, ok := c.Signer(alg); ok {
+			out = append(out, string(alg))
+		}
+	}
+	return out
+}
+
+// claims are those of ID tokens, and what the tenant's scopes release.
+func claims(t tenant.At) []string {
+	out := []string{"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "sid", "at_hash"}
+	for _, id := range t.ScopeIDs() {
+		scope, _ := t.Scope(id)
+		out = append(out, scope.Claims...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

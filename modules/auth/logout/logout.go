@@ -1,0 +1,193 @@
+package logout
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"versola/modules/auth/oauth"
+	"versola/modules/auth/session"
+	"versola/modules/auth/tenant"
+	"versola/modules/auth/token"
+	"versola/modules/central/catalog"
+	"versola/platform/httpserver"
+	"versola/platform/secret"
+)
+
+// Sessions reads the session behind a cookie; nil where none lives.
+type Sessions interface {
+	Read(ctx context.Context, t *catalog.Tenant, cookie string) (*session.Session, error)
+}
+
+// Pages shows what the browser sees.
+type Pages interface {
+	SignedOut(c echo.Context) error
+	ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error
+}
+
+// Endpoint is the end session endpoint.
+type Endpoint struct {
+	sessions Sessions
+	pages    Pages
+	ender    *Ender
+	cookies  httpserver.Cookies
+	mac      *secret.MAC
+}
+
+// Purpose is what the key of the confirmation's csrf value is derived for.
+const Purpose = "logout-confirmation"
+
+// New makes the endpoint; keys are the deployment's token keys.
+func New(s Sessions, p Pages, e *Ender, cookies httpserver.Cookies, keys []secret.Key) (*Endpoint, error) {
+	mac, err := secret.NewMAC(keys, Purpose)
+	if err != nil {
+		return nil, err
+	}
+	return &Endpoint{sessions: s, pages: p, ender: e, cookies: cookies, mac: mac}, nil
+}
+
+// maxState bounds the state that goes back, as at the authorization endpoint.
+const maxState = 2 << 10
+
+// request is a parsed logout request.
+type request struct {
+	hint     *token.Hint     // nil: none, or not ours
+	client   *catalog.Client // nil: none was named
+	redirect string          // registered with client; empty: none
+	state    string
+	csrf     string
+	doubt    error // why the person has to be asked
+}
+
+// Handle answers GET and POST /logout.
+func (e *Endpoint) Handle(c echo.Context) error {
+	t := tenant.Of(c)
+	r, err := parse(c, t)
+	if err != nil {
+		return err
+	}
+	cookie := e.cookies.Get(c.Request(), session.CookieBase)
+	var s *session.Session
+	if cookie != "" {
+		if s, err = e.sessions.Read(c.Request().Context(), t.Tenant, cookie); err != nil {
+			return err
+		}
+	}
+	if s == nil {
+		return e.leave(c, r)
+	}
+	if !e.sure(r, s, cookie) {
+		return e.confirm(c, r, cookie)
+	}
+	if _, err := e.ender.End(c.Request().Context(), t, s.UserID, s.ID); err != nil {
+		return err
+	}
+	e.cookies.Clear(c.Response(), session.CookieBase)
+	return e.leave(c, r)
+}
+
+func parse(c echo.Context, t tenant.At) (*request, error) {
+	p, err := parameters(c.Request())
+	if err != nil {
+		return nil, err
+	}
+	if name, twice := p.Duplicate("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "logout_hint", "ui_locales", "csrf"); twice {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", name)
+	}
+	r := &request{csrf: p.Get("csrf"), state: p.Get("state")}
+	if len(r.state) > maxState {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "state is longer than 2048 bytes")
+	}
+	clientID := p.Get("client_id")
+	if p.Has("id_token_hint") {
+		if r.hint, err = token.ReadHint(t, p.Get("id_token_hint")); err != nil {
+			r.doubt = err
+		} else if clientID == "" {
+			clientID = r.hint.ClientID
+		} else if clientID != r.hint.ClientID {
+			// RP-Initiated Logout section 2: they must agree.
+			return nil, oauth.Refuse(oauth.InvalidRequest, "client_id is not the client of the id_token_hint")
+		}
+	}
+	if clientID != "" {
+		cl, ok := t.Client(clientID)
+		if !ok || cl.Disabled {
+			r.doubt = errors.New("unknown client")
+			return r, nil
+		}
+		r.client = cl
+		httpserver.Annotate(c, slog.String("tenant", t.ID), slog.String("client", cl.ID))
+	}
+	if uri := p.Get("post_logout_redirect_uri"); uri != "" {
+		if r.client != nil && r.client.PostLogoutRedirect(uri) {
+			r.redirect = uri
+		} else {
+			r.doubt = errors.New("post_logout_redirect_uri is not registered with a known client")
+		}
+	}
+	return r, nil
+}
+
+func parameters(r *http.Request) (oauth.Params, error) {
+	if r.Method == http.MethodPost {
+		return oauth.ReadForm(r)
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return oauth.Params{}, oauth.Refuse(oauth.InvalidRequest, "the query is not well-formed").Because(err)
+	}
+	return oauth.NewParams(q), nil
+}
+
+// sure tells whether the session may end without asking the person.
+func (e *Endpoint) sure(r *request, s *session.Session, cookie string) bool {
+	if r.csrf != "" {
+		tag, err := base64.RawURLEncoding.Strict().DecodeString(r.csrf)
+		return err == nil && e.mac.Verify(tag, []byte(cookie))
+	}
+	return r.doubt == nil && r.client != nil && r.hint != nil &&
+		r.hint.Subject == s.UserID.String() && r.hint.Session == s.ID.String()
+}
+
+func (e *Endpoint) confirm(c echo.Context, r *request, cookie string) error {
+	if r.doubt != nil {
+		httpserver.NoteError(c, r.doubt)
+	}
+	hidden := url.Values{}
+	if r.client != nil {
+		hidden.Set("client_id", r.client.ID)
+	}
+	if r.redirect != "" {
+		hidden.Set("post_logout_redirect_uri", r.redirect)
+		if r.state != "" {
+			hidden.Set("state", r.state)
+		}
+	}
+	oauth.NoStore(c.Response().Header())
+	return e.pages.ConfirmLogout(c, base64.RawURLEncoding.EncodeToString(e.mac.Sum(nil, []byte(cookie))), hidden)
+}
+
+// leave shows the way on. A cookie without a session here is left alone: it may
+// be that of another tenant's directory on this host.
+func (e *Endpoint) leave(c echo.Context, r *request) error {
+	oauth.NoStore(c.Response().Header())
+	if r.redirect == "" {
+		return e.pages.SignedOut(c)
+	}
+	target := r.redirect
+	if r.state != "" {
+		separator := "?"
+		if strings.Contains(target, "?") {
+			separator = "&"
+		}
+		target += separator + url.Values{"state": {r.state}}.Encode()
+	}
+	c.Response().Header().Set("Referrer-Policy", "no-referrer")
+	return c.Redirect(http.StatusSeeOther, target)
+}
