@@ -59,7 +59,7 @@ type AuthConfig struct {
 
 // OTPConfig says how one-time codes are sent.
 type OTPConfig struct {
-	Provider string `yaml:"provider" default:"fake" doc:"fake: every code is fake_code and is written to the log. Refused in production."`
+	Provider string `yaml:"provider" default:"fake" doc:"fake: every code is fake_code and is written to the log; refused in production. none: no one-time codes, people sign in by password."`
 	FakeCode string `yaml:"fake_code" default:"123456" doc:"The code of the fake provider."`
 }
 

@@ -75,15 +75,31 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 // one, since it is one round trip. Tests of the round-trip budgets read it.
 func (db *DB) Statements() int64 { return db.statements.Load() }
 
+// CheckURL tells whether a connection string can be read, without connecting.
+// The error shows nothing of the string: it may hold a password.
+func CheckURL(url string) error {
+	if _, err := pgxpool.ParseConfig(url); err != nil {
+		return redactURL(err)
+	}
+	return nil
+}
+
+// errConnectionString says what may be wrong without showing any of it: the
+// parser quotes what it stumbled over, which is often a part of the password.
+var errConnectionString = errors.New("malformed connection string; expected postgres://user:password@host:port/database with special characters percent-encoded")
+
 // redactURL keeps a password in a malformed URL out of the message.
 func redactURL(err error) error {
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) {
-		msg := parse.Error()
-		if i := strings.LastIndex(msg, ": "); i >= 0 {
-			return errors.New("malformed connection string" + msg[i:])
+		const tls = "failed to configure TLS" // names a file or a mode
+		if i := strings.Index(parse.Error(), tls); i >= 0 {
+			return errors.New("connection string: TLS" + strings.TrimSuffix(parse.Error()[i+len(tls):], ")"))
 		}
-		return errors.New("malformed connection string")
+		return errConnectionString
+	}
+	if strings.HasPrefix(err.Error(), "cannot parse") || strings.Contains(err.Error(), "invalid pool") {
+		return errConnectionString
 	}
 	return err
 }
