@@ -58,4 +58,6 @@ func newMetrics(meter metric.Meter, holder *catalog.Holder, c clock.Clock) (metr
 	return m, nil
 }
 
-func (m metrics) reloaded(ctx context.Context, result string) { m.reloads.Add(ctx, 1, m.results[result]) }
+func (m metrics) reloaded(ctx context.Context, result string) {
+	m.reloads.Add(ctx, 1, m.results[result])
+}

@@ -22,7 +22,7 @@ func (c *check) client(s *catalog.ClientSpec) {
 	p.err("id", ID(s.ID))
 	c.tenantExists(p, s.Tenant)
 	p.err("name", Name(s.Name))
-	p.err("kind", oneOf(s.Kind, catalog.KindWeb, catalog.KindNative, catalog.KindSPA, catalog.KindService))
+	p.err("client_kind", oneOf(s.Kind, catalog.KindWeb, catalog.KindNative, catalog.KindSPA, catalog.KindService))
 	p.err("auth_method", oneOf(s.AuthMethod, catalog.AuthNone, catalog.AuthBasic, catalog.AuthPost))
 	c.authentication(p, s)
 	c.grants(p, s)

@@ -1,0 +1,134 @@
+package seed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+
+	"versola/configs"
+	"versola/modules/central/apply"
+	"versola/platform/clock"
+	"versola/platform/postgres"
+	"versola/platform/secret"
+)
+
+// Names of what is seeded, in central.seed.
+const (
+	nameSystem = "system"
+	nameDemo   = "demo"
+)
+
+// Params fill in the documents' variables.
+type Params struct {
+	EdgeID     string          // ${EDGE_ID}
+	EdgeURL    string          // ${EDGE_URL}: the edge's public URL, without a trailing slash
+	EdgeJWKS   json.RawMessage // ${EDGE_JWKS}: the edge's public keys; empty: no edge is declared
+	CentralURL string          // ${CENTRAL_URL}: where the edge reaches the internal listener
+	BankURL    string          // ${BANK_URL}: the demo's upstream
+	// AdminPassword is the administrator's first password, which has to be
+	// changed at the first sign-in.
+	AdminPassword secret.Text // ${ADMIN_PASSWORD}
+}
+
+// Deps is what seeding works with.
+type Deps struct {
+	DB      *postgres.DB
+	Applier *apply.Applier
+	Clock   clock.Clock
+}
+
+// System loads the system tenant, its administrator and, where its keys are
+// given, the edge. It tells whether it did so now, which it does once in the
+// life of a deployment.
+func System(ctx context.Context, d Deps, p Params) (bool, error) {
+	files := configs.System()
+	if len(p.EdgeJWKS) == 0 {
+		p.EdgeID = ""
+		files = without{files, "edge.yaml"}
+	}
+	return once(ctx, d, nameSystem, files, p)
+}
+
+// Demo loads the demo tenant, whose edge [System] has declared. It tells
+// whether it did so now.
+func Demo(ctx context.Context, d Deps, p Params) (bool, error) {
+	return once(ctx, d, nameDemo, configs.Demo(), p)
+}
+
+const (
+	isSeeded = `SELECT EXISTS (SELECT FROM central.seed WHERE name = $1)`
+	// claim waits for a transaction that claims the same name, and then does
+	// nothing if that one committed.
+	claim = `INSERT INTO central.seed (name, applied_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+)
+
+// errClaimed ends the transaction of the process that came second.
+var errClaimed = errors.New("seeded by another process")
+
+func once(ctx context.Context, d Deps, name string, files fs.FS, p Params) (bool, error) {
+	var done bool
+	if err := d.DB.QueryRow(ctx, isSeeded, name).Scan(&done); err != nil {
+		return false, fmt.Errorf("look whether %s is seeded: %w", name, err)
+	}
+	if done {
+		return false, nil
+	}
+	docs, err := apply.ParseFS(files, p.variables())
+	if err != nil {
+		return false, fmt.Errorf("seed %s: %w", name, err)
+	}
+	err = pgx.BeginFunc(ctx, d.DB, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, claim, name, d.Clock.Now())
+		if err != nil {
+			return fmt.Errorf("claim: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return errClaimed
+		}
+		_, err = d.Applier.In(ctx, tx, docs)
+		return err
+	})
+	switch {
+	case errors.Is(err, errClaimed):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("seed %s: %w", name, err)
+	}
+	return true, nil
+}
+
+func (p Params) variables() map[string]string {
+	return map[string]string{
+		"EDGE_ID":        p.EdgeID,
+		"EDGE_URL":       p.EdgeURL,
+		"EDGE_JWKS":      string(p.EdgeJWKS),
+		"CENTRAL_URL":    p.CentralURL,
+		"BANK_URL":       p.BankURL,
+		"ADMIN_PASSWORD": p.AdminPassword.Reveal(),
+	}
+}
+
+// without is a file system in which one file is not listed.
+type without struct {
+	fs.FS
+	name string
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (w without) ReadDir(dir string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(w.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	kept := entries[:0]
+	for _, e := range entries {
+		if dir != "." || e.Name() != w.name {
+			kept = append(kept, e)
+		}
+	}
+	return kept, nil
+}
