@@ -150,10 +150,10 @@ func join(parent, name string) string {
 // suggest finds the key that an unknown one under f was probably meant to be,
 // "" when none is near.
 func (s *schema) suggest(f *field, name string) string {
-	best, distance := "", max(len(name)/3, 1)+1
+	best, least := "", max(len(name)/3, 1)+1
 	for _, c := range f.children {
-		if d := levenshtein(name, c.name); d < distance {
-			best, distance = c.path, d
+		if d := distance(name, c.name); d < least {
+			best, least = c.path, d
 		}
 	}
 	if best != "" {
@@ -168,33 +168,39 @@ func (s *schema) suggest(f *field, name string) string {
 }
 
 func (s *schema) suggestEnv(name string) string {
-	best, distance := "", max(len(name)/5, 1)+1
+	best, least := "", max(len(name)/5, 1)+1
 	for n := range s.env {
-		if d := levenshtein(name, n); d < distance || d == distance && n < best {
-			best, distance = n, d
+		if d := distance(name, n); d < least || d == least && n < best {
+			best, least = n, d
 		}
 	}
 	return best
 }
 
-// levenshtein is the number of single-character edits between two keys. Long
-// ones are cut: a key is short, and a hostile one must not cost time.
-func levenshtein(a, b string) int {
+// distance is the number of edits between two keys: a character put in, left
+// out or exchanged, or two neighbours swapped. Long ones are cut: a key is
+// short, and a hostile one must not cost time.
+func distance(a, b string) int {
 	a, b = a[:min(len(a), 80)], b[:min(len(b), 80)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
 			cost := 1
-			if a[i] == b[j] {
+			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }
