@@ -154,4 +154,3 @@ func (h *Handler) presetsOf(c *catalog.Catalog, t *catalog.Tenant, audience []st
 func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{'
 }
-

@@ -197,3 +197,22 @@ func unhex(c byte) byte {
 	}
 	return c - '0'
 }
+
+// Below returns the target under its first n segments, which it must have: the
+// path that is left, with the same query.
+func (t Target) Below(n int) Target {
+	rest := t.Escaped
+	for range n {
+		next := strings.IndexByte(rest[1:], '/')
+		if next < 0 {
+			rest = "/"
+			break
+		}
+		rest = rest[1+next:]
+	}
+	out := Target{Escaped: rest, Query: t.Query, HasQuery: t.HasQuery}
+	if rest != "/" {
+		out.Segments = t.Segments[n:]
+	}
+	return out
+}

@@ -1,0 +1,261 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"versola/modules/central/catalog"
+	"versola/modules/edge/policy"
+	"versola/platform/clock"
+	"versola/platform/httpserver"
+)
+
+// Bounds of upstream calls.
+const (
+	// defaultConnect is how long connecting may take; within a data centre it
+	// takes under a millisecond, and one lost packet costs a second.
+	defaultConnect = 2 * time.Second
+	// defaultResponse is how long an upstream may think before its answer
+	// begins.
+	defaultResponse = 30 * time.Second
+	// idlePerHost keeps connections for as many parallel calls as a node
+	// carries: opening one costs more than a call.
+	idlePerHost = 512
+	// idleTimeout is under the 60 s after which common servers close.
+	idleTimeout = 50 * time.Second
+	// maxResponseHeader bounds an upstream's header.
+	maxResponseHeader = 256 << 10
+	// bufferSize is that of io.Copy.
+	bufferSize = 32 << 10
+)
+
+// timeouts tell transports apart.
+type timeouts struct{ connect, response time.Duration }
+
+func timeoutsOf(r *catalog.Resource) timeouts {
+	return timeouts{r.Upstream.ConnectTimeout.D(defaultConnect), r.Upstream.ResponseTimeout.D(defaultResponse)}
+}
+
+// transport returns the pooled transport of some timeouts. It takes no proxy
+// from the environment, follows nothing and unpacks nothing. The caller holds
+// h.mu.
+func (h *Handler) transport(t timeouts) *http.Transport {
+	if tr, ok := h.transports[t]; ok {
+		return tr
+	}
+	tr := &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: t.connect, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    t.connect,
+		ResponseHeaderTimeout:  t.response,
+		ExpectContinueTimeout:  time.Second,
+		MaxIdleConns:           0, // bounded per host
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+	}
+	h.transports[t] = tr
+	return tr
+}
+
+type exchangeKey struct{}
+
+func (h *Handler) reverseProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:        h.rewrite,
+		Transport:      roundTripper{},
+		FlushInterval:  -1,
+		BufferPool:     &buffers{sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}},
+		ModifyResponse: modify,
+		ErrorLog:       slog.NewLogLogger(h.d.Log.Handler(), slog.LevelDebug),
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			exchangeOf(r).failure = err
+		},
+	}
+}
+
+func exchangeOf(r *http.Request) *exchange {
+	return r.Context().Value(exchangeKey{}).(*exchange) //nolint:errcheck,forcetypeassert // forward put it there
+}
+
+// upgrade refuses protocol upgrades; one to HTTP/2 is an offer that may be
+// ignored (RFC 9110 section 7.8).
+func upgrade(r *http.Request) *Refusal {
+	values := r.Header["Upgrade"]
+	if len(values) == 0 {
+		return nil
+	}
+	if len(values) == 1 && strings.EqualFold(values[0], "h2c") {
+		r.Header.Del("Upgrade")
+		return nil
+	}
+	return refuse(policy.UpgradeRefused, nil)
+}
+
+// forward carries the call out; what fails before an answer began is returned.
+func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
+	r := c.Request()
+	resource := x.route.resource
+	u := resource.UpstreamURL
+	x.url = &url.URL{
+		Scheme: u.Scheme, Host: u.Host, Path: x.route.basePath + x.target.Decoded(), RawPath: x.route.base + x.target.Escaped,
+		RawQuery: x.target.Query, ForceQuery: x.target.HasQuery && x.target.Query == "",
+	}
+	if x.url.EscapedPath() != x.url.RawPath {
+		return refuse(policy.TargetEscape, errors.New("another path would be forwarded than was matched"))
+	}
+	if resource.Upstream.ForwardToken && x.caller.claims != nil {
+		x.access = x.caller.bearer
+		if x.caller.session != nil {
+			access, err := h.d.Sessions.Token(r.Context(), x.caller.session)
+			if err != nil {
+				return refuse(policy.StoreUnavailable, err)
+			}
+			x.access = access
+		}
+	}
+	x.reqID = httpserver.RequestID(c)
+	if limit := resource.Upstream.MaxBody; limit > 0 && r.ContentLength > limit {
+		return refuse(policy.BodyTooLarge, nil)
+	}
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &body{ReadCloser: r.Body, x: x, left: resource.Upstream.MaxBody, limited: resource.Upstream.MaxBody > 0}
+	}
+	h.proxy.ServeHTTP(&writer{res: c.Response(), x: x}, r)
+	if x.failure == nil {
+		return nil
+	}
+	return x.classify(r.Context())
+}
+
+// classify tells what went wrong on the way to the upstream.
+func (x *exchange) classify(ctx context.Context) *Refusal {
+	var network net.Error
+	var dial *net.OpError
+	switch err := x.failure; {
+	case x.tooLarge:
+		return refuse(policy.BodyTooLarge, nil)
+	case ctx.Err() != nil, x.bodyErr != nil:
+		return refuse(policy.ClientGone, err)
+	case errors.As(err, &network) && network.Timeout():
+		return refuse(policy.UpstreamTimeout, err)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return refuse(policy.UpstreamUnreachable, err)
+	default:
+		return refuse(policy.UpstreamFailed, err)
+	}
+}
+
+// rewrite makes the upstream request. Hop-by-hop headers, and those that the
+// client's Connection names, are gone already: what is set here stays.
+func (h *Handler) rewrite(p *httputil.ProxyRequest) {
+	x := exchangeOf(p.In)
+	out := p.Out
+	out.URL, out.Host = x.url, x.url.Host
+	filterHeaders(out.Header)
+	x.routes.filterCookies(out.Header)
+	x.caller.identity(out.Header)
+	h.forwarded(p.In, out.Header)
+	if x.reqID != "" {
+		out.Header["X-Request-Id"] = []string{x.reqID}
+	}
+	if !x.access.Empty() {
+		out.Header["Authorization"] = []string{"Bearer " + x.access.Reveal()}
+	}
+}
+
+// roundTripper takes each call to its resource's transport and notes when the
+// upstream had it.
+type roundTripper struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r)
+	x.sent = clock.Monotonic()
+	res, err := x.route.transport.RoundTrip(r)
+	x.received = clock.Monotonic()
+	return res, err
+}
+
+func modify(res *http.Response) error {
+	x := exchangeOf(res.Request)
+	if len(res.Header["Set-Cookie"]) > 0 {
+		x.routes.filterSetCookies(res.Header)
+	}
+	delete(res.Header, "X-Request-Id") // the edge has set its own
+	return nil
+}
+
+// writer notes when the answer begins, and lets informational answers (RFC 9110
+// section 15.2) pass by echo's response, which takes the first header for the
+// last.
+type writer struct {
+	res *echo.Response
+	x   *exchange
+}
+
+// Header implements http.ResponseWriter.
+func (w *writer) Header() http.Header { return w.res.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *writer) WriteHeader(status int) {
+	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
+		w.res.Writer.WriteHeader(status)
+		return
+	}
+	w.x.answered = clock.Monotonic()
+	w.res.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *writer) Write(b []byte) (int, error) { return w.res.Write(b) }
+
+// Unwrap serves http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.res }
+
+// body counts what a client sends against the resource's limit.
+type body struct {
+	io.ReadCloser
+	x       *exchange
+	left    int64
+	limited bool
+}
+
+var errTooLarge = errors.New("the body is over the resource's limit")
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.limited {
+		if b.left -= int64(n); b.left < 0 {
+			b.x.tooLarge = true
+			return 0, errTooLarge
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.x.bodyErr = err
+	}
+	return n, err
+}
+
+// buffers lends copy buffers.
+type buffers struct{ pool sync.Pool }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte { return *b.pool.Get().(*[]byte) } //nolint:errcheck,forcetypeassert // it holds nothing else
+
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(p []byte) { b.pool.Put(&p) }

@@ -1,0 +1,216 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"versola/modules/central/catalog"
+	"versola/modules/edge/policy"
+	"versola/modules/edge/session"
+	"versola/modules/edge/token"
+	"versola/platform/secret"
+)
+
+// caller is who calls, and how they proved it. The zero value is nobody.
+type caller struct {
+	claims  *token.Claims
+	may     policy.Caller
+	session *session.Session // with a cookie
+	bearer  secret.Text      // with a token
+}
+
+// policy returns the caller as the decision core knows it; nil: nobody.
+func (c *caller) policy() *policy.Caller {
+	if c.claims == nil {
+		return nil
+	}
+	return &c.may
+}
+
+// identify finds out who calls, and with several candidates which resource
+// they mean: their own tenant's. Without a caller, an endpoint that needs none
+// goes on.
+func (h *Handler) identify(c echo.Context, x *exchange, name string, candidates []*route) *Refusal {
+	r := c.Request()
+	raw, reason := bearer(r.Header)
+	if reason != policy.Allowed {
+		return h.unauthorized(name, reason, nil)
+	}
+	if raw != "" {
+		return h.byToken(x, raw, r.Method, name, candidates)
+	}
+	refusal := h.byCookie(c, x, name, candidates)
+	if refusal != nil && x.endpoint != nil && x.endpoint.Public {
+		x.caller = caller{} // a stranger may as well, also while sessions cannot be looked up
+		return nil
+	}
+	return refusal
+}
+
+// bearer reads the token of an Authorization header (RFC 6750 section 2.1).
+func bearer(h http.Header) (string, policy.Reason) {
+	values := h["Authorization"]
+	switch len(values) {
+	case 0:
+		return "", policy.Allowed
+	case 1:
+	default:
+		return "", policy.HeaderAmbiguous
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	token = strings.Trim(token, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", policy.SchemeUnknown
+	}
+	if !ok || token == "" {
+		return "", policy.TokenInvalid
+	}
+	return token, policy.Allowed
+}
+
+func (h *Handler) byToken(x *exchange, raw, method, name string, candidates []*route) *Refusal {
+	claims, err := h.d.Verifier.Verify(raw)
+	switch {
+	case errors.Is(err, token.ErrExpired):
+		return h.unauthorized(name, policy.TokenExpired, err)
+	case err != nil:
+		return h.unauthorized(name, policy.TokenInvalid, err)
+	case claims.Bound:
+		return h.unauthorized(name, policy.SenderConstraint, nil)
+	}
+	if _, revoked := h.d.Revoked.Revoked(claims); revoked {
+		return h.unauthorized(name, policy.TokenRevoked, nil)
+	}
+	may, reason := callerOf(x.routes.catalog, claims)
+	if reason != policy.Allowed {
+		return h.unauthorized(name, reason, nil)
+	}
+	x.caller = caller{claims: claims, may: may, bearer: secret.Text(raw)}
+	return x.choose(claims.Tenant, method, candidates)
+}
+
+// callerOf turns claims into a caller, as the catalog has them now: a client
+// that was disabled or removed is shut out at once.
+func callerOf(c *catalog.Catalog, claims *token.Claims) (policy.Caller, policy.Reason) {
+	tenant, ok := c.Tenant(claims.Tenant)
+	if !ok {
+		return policy.Caller{}, policy.WrongTenant
+	}
+	client, ok := tenant.Client(claims.ClientID)
+	if !ok || client.Disabled {
+		return policy.Caller{}, policy.ClientDisabled
+	}
+	may := policy.Caller{Tenant: tenant, Audience: claims.Audience}
+	if claims.Service() {
+		may.Service = client
+	} else {
+		may.Roles = claims.Roles
+	}
+	return may, policy.Allowed
+}
+
+// choose takes the candidate of the caller's tenant.
+func (x *exchange) choose(tenant, method string, candidates []*route) *Refusal {
+	for _, candidate := range candidates {
+		if candidate.resource.Tenant != tenant {
+			continue
+		}
+		if x.route != candidate {
+			x.to(candidate, method)
+		}
+		if x.endpoint == nil {
+			return refuse(policy.EndpointUnknown, nil)
+		}
+		return nil
+	}
+	return refuse(policy.WrongTenant, nil)
+}
+
+// byCookie looks for a live session under the cookies of the presets of the
+// tenants that have the resource, in the presets' order.
+func (h *Handler) byCookie(c echo.Context, x *exchange, name string, candidates []*route) *Refusal {
+	r := c.Request()
+	dead := false
+	if len(r.Header["Cookie"]) > 0 {
+		for _, p := range x.routes.presets[name] {
+			base := session.CookieBase(p)
+			cookie := h.d.Cookies.Get(r, base)
+			if cookie == "" {
+				continue
+			}
+			if !safe(r.Method) && !h.sameOrigin(r.Header) {
+				return refuse(policy.CSRF, nil)
+			}
+			s, refusal := h.session(r.Context(), x, p, name, cookie)
+			if refusal != nil {
+				return refusal
+			}
+			if s == nil {
+				dead = true
+				h.d.Cookies.Clear(c.Response(), base)
+				continue
+			}
+			return x.choose(s.Tenant, r.Method, candidates)
+		}
+	}
+	if dead {
+		return h.signIn(r, x, name, policy.SessionEnded)
+	}
+	return h.signIn(r, x, name, policy.NoCredentials)
+}
+
+// session puts the live session of a cookie into the exchange; nil: there is
+// none.
+func (h *Handler) session(ctx context.Context, x *exchange, p *catalog.Preset, name, cookie string) (*session.Session, *Refusal) {
+	s, err := h.d.Sessions.Find(ctx, p, cookie)
+	switch {
+	case errors.Is(err, session.ErrNone):
+		return nil, nil
+	case errors.Is(err, session.ErrAuth):
+		return nil, refuse(policy.AuthUnavailable, err)
+	case ctx.Err() != nil:
+		return nil, refuse(policy.ClientGone, ctx.Err())
+	case err != nil:
+		return nil, refuse(policy.StoreUnavailable, err)
+	}
+	if _, revoked := h.d.Revoked.Revoked(s.Claims); revoked {
+		h.d.Sessions.EndRevoked(ctx, s.Hash)
+		return nil, nil
+	}
+	may, reason := callerOf(x.routes.catalog, s.Claims)
+	if reason != policy.Allowed {
+		return nil, h.unauthorized(name, reason, nil)
+	}
+	x.caller = caller{claims: s.Claims, may: may, session: s}
+	return s, nil
+}
+
+// safe tells whether a method changes nothing (RFC 9110 section 9.2.1).
+func safe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
+}
+
+// sameOrigin tells whether an unsafe request with a cookie comes from this
+// origin. What the browser states decides, and what is stated twice or not at
+// all does not pass. "none" is the person's own doing: no site can cause it.
+func (h *Handler) sameOrigin(header http.Header) bool {
+	site, origin := header["Sec-Fetch-Site"], header["Origin"]
+	if len(site) > 1 || len(origin) > 1 {
+		return false
+	}
+	if len(origin) == 1 && origin[0] != h.origin {
+		return false
+	}
+	if len(site) == 1 {
+		return site[0] == "same-origin" || site[0] == "none"
+	}
+	return len(origin) == 1
+}
