@@ -31,10 +31,9 @@ keys:
   tokens_file: /run/secrets/versola/tokenKeys
   pepper_file: /run/secrets/versola/pepper
 auth:
-  {{- $auth := dict "listen" ":8080" "central" $v.central "root_tenant" $v.rootTenant "allow_private_networks" $v.allowPrivateNetworks -}}
+  {{- $auth := dict "listen" ":8080" "central" $v.central "root_tenant" $v.rootTenant "allow_private_networks" $v.allowPrivateNetworks "otp" $v.otp -}}
   {{- $_ := set $auth "issuer" (required "auth.issuer is required: the public URL of auth" $v.issuer) -}}
   {{- with $v.trustedProxies }}{{ $_ := set $auth "trusted_proxies" . }}{{ end -}}
-  {{- with $v.otp.provider }}{{ $_ := set $auth "otp" (dict "provider" .) }}{{ end -}}
   {{- toYaml $auth | nindent 2 }}
 central:
   listen: ":8090"
