@@ -25,6 +25,11 @@ type RefreshTokens interface {
 	First(userID, grantID id.UUID) string
 }
 
+// Revoked hears of grants that this process has just revoked.
+type Revoked interface {
+	Note(kind, name string, at time.Time)
+}
+
 // Grant exchanges codes.
 type Grant struct {
 	Clock   clock.Clock
@@ -32,6 +37,7 @@ type Grant struct {
 	Store   *Store
 	Minter  *token.Minter
 	Refresh RefreshTokens
+	Revoked Revoked
 }
 
 // Parameters implements grant.Grant.
@@ -125,7 +131,8 @@ func (g *Grant) refuse(ctx context.Context, cl *catalog.Client, q *claim) error 
 		return refusal(unknown, "unknown code")
 	case d.tenant != q.tenant || d.client != q.client:
 		return refusal(unknown, "code of another client")
-	case d.used && d.revoked > 0:
+	case d.used && !d.revoked.IsNil():
+		g.Revoked.Note(revocation.KindGrant, d.revoked.String(), q.now)
 		return refusal("the code was used before; the tokens of its first use are revoked", "code used twice, grant revoked")
 	case d.used:
 		return refusal("the code was used before", "code used twice, grant already revoked")

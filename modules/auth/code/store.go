@@ -110,14 +110,14 @@ WITH code AS (
     INSERT INTO auth.revocation (kind, subject, at, expires_at)
     SELECT '` + revocation.KindGrant + `', id::text, $4, $5 FROM revoked
 )
-SELECT tenant_id, client_id, redirect_uri, code_challenge, used_at IS NOT NULL, valid_until <= $4, (SELECT count(*) FROM revoked)
+SELECT tenant_id, client_id, redirect_uri, code_challenge, used_at IS NOT NULL, valid_until <= $4, (SELECT id FROM revoked)
 FROM code`
 
 // diagnosis is why a code was not claimed.
 type diagnosis struct {
 	tenant, client, redirect, challenge string
 	used, expired                       bool
-	revoked                             int64
+	revoked                             id.UUID // the grant that this use revoked
 }
 
 // diagnose returns nil for a code that is not known.

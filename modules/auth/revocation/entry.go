@@ -43,7 +43,9 @@ func EntryEnd(now time.Time, ttl time.Duration) time.Time {
 
 // Horizon knows the longest life of an access token in each user directory:
 // what the end of a session or the disabling of a user has to outlive.
-type Horizon struct{ longest *tenant.Derived[map[string]time.Duration] }
+type Horizon struct {
+	longest *tenant.Derived[map[string]time.Duration]
+}
 
 // NewHorizon makes a horizon.
 func NewHorizon() *Horizon {

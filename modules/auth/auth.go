@@ -1,0 +1,215 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
+
+	"versola/modules/auth/authorize"
+	"versola/modules/auth/clientcredentials"
+	"versola/modules/auth/code"
+	"versola/modules/auth/cors"
+	"versola/modules/auth/discovery"
+	"versola/modules/auth/grant"
+	"versola/modules/auth/keys"
+	"versola/modules/auth/logout"
+	"versola/modules/auth/refresh"
+	"versola/modules/auth/revocation"
+	"versola/modules/auth/revoke"
+	"versola/modules/auth/session"
+	"versola/modules/auth/token"
+	"versola/modules/auth/userinfo"
+	"versola/modules/central/catalog"
+	"versola/platform/clock"
+	"versola/platform/httpserver"
+	"versola/platform/jose"
+	"versola/platform/postgres"
+	"versola/platform/secret"
+)
+
+// sweepEvery is how often expired rows are deleted: often enough that the
+// ephemeral tables stay small, rarely enough to cost nothing.
+const sweepEvery = 30 * time.Second
+
+// ensureAgain is the pause between attempts to make the first signing keys
+// while the database is away.
+const ensureAgain = time.Second
+
+// Deps is what the module needs.
+type Deps struct {
+	DB          *postgres.DB
+	DatabaseURL string // for the connection that listens
+	Catalog     *catalog.Holder
+	Clock       clock.Clock
+	Random      io.Reader    // crypto/rand.Reader in production
+	TokenKeys   []secret.Key // refresh tokens, cookies and forms; the active first
+	// Encryption seals signing keys, as the catalog opens them.
+	Encryption *secret.Keyring
+	Log        *slog.Logger
+	Meter      metric.Meter
+	Outbound   *http.Client // for back-channel logout, with an address filter
+	Issuer     string       // auth's public URL, without a trailing slash
+	RootTenant string
+	SignIn     SignIn // what the sign-in half needs beyond these
+}
+
+// login is the engine that signs people in.
+type login interface {
+	authorize.Login
+	Mount(g *echo.Group)
+	Run(ctx context.Context) error
+}
+
+// pages shows pages to browsers.
+type pages interface {
+	Error(c echo.Context, status int, code, description string) error
+	SignedOut(c echo.Context) error
+	ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error
+}
+
+// signIn is the other half: who signs people in and shows pages.
+type signIn struct {
+	login    login
+	sessions *session.Store
+	pages    pages
+	locales  []string
+}
+
+// Module is the OpenID provider.
+type Module struct {
+	deps   Deps
+	signIn signIn
+
+	authorize *authorize.Endpoint
+	token     *grant.Endpoint
+	userinfo  *userinfo.Endpoint
+	revoke    *revoke.Endpoint
+	logout    *logout.Endpoint
+	keys      *keys.Endpoint
+	discovery *discovery.Endpoint
+	origins   *cors.Registered
+	feed      *revocation.Feed
+
+	follower *revocation.Follower
+	notifier *logout.Notifier
+	sweeper  *postgres.Sweeper
+}
+
+// New wires the module.
+func New(d Deps) (*Module, error) {
+	s, err := newSignIn(d)
+	if err != nil {
+		return nil, fmt.Errorf("set up sign-in: %w", err)
+	}
+	return assemble(d, s)
+}
+
+func assemble(d Deps, s signIn) (*Module, error) {
+	format, err := refresh.NewFormat(d.TokenKeys)
+	if err != nil {
+		return nil, fmt.Errorf("token keys: %w", err)
+	}
+	cookies := httpserver.NewCookies(d.Issuer)
+	follower := revocation.NewFollower(d.DB, d.DatabaseURL, d.Clock, d.Log)
+	minter := &token.Minter{Random: d.Random}
+	codes, grants := &code.Store{DB: d.DB}, &refresh.Store{DB: d.DB}
+	m := &Module{
+		deps: d, signIn: s, follower: follower,
+		authorize: &authorize.Endpoint{Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: s.sessions, Codes: codes, Cookies: cookies},
+		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower},
+		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Format: format, Grants: grants, Log: follower},
+		keys:      keys.NewEndpoint(),
+		origins:   cors.NewRegistered(),
+		feed:      &revocation.Feed{Follower: follower, Catalog: d.Catalog, Clock: d.Clock},
+	}
+	m.token, err = grant.New(map[string]grant.Grant{
+		catalog.GrantCode:              &code.Grant{Clock: d.Clock, Random: d.Random, Store: codes, Minter: minter, Refresh: format, Revoked: follower},
+		catalog.GrantRefreshToken:      &refresh.Grant{Clock: d.Clock, Format: format, Store: grants, Minter: minter, Revoked: follower},
+		catalog.GrantClientCredentials: &clientcredentials.Grant{Clock: d.Clock, Minter: minter},
+	}, d.Meter)
+	if err != nil {
+		return nil, err
+	}
+	m.discovery = discovery.New(discovery.Capabilities{GrantTypes: m.token.Types(), Prompts: authorize.Prompts(), UILocales: s.locales})
+	ender := logout.NewEnder(d.DB, d.Clock, follower)
+	if m.logout, err = logout.New(s.sessions, s.pages, ender, cookies, d.TokenKeys); err != nil {
+		return nil, fmt.Errorf("token keys: %w", err)
+	}
+	m.notifier = &logout.Notifier{DB: d.DB, Catalog: d.Catalog, Clock: d.Clock, Minter: minter, Client: d.Outbound, Log: d.Log, Ender: ender}
+	m.sweeper, err = newSweeper(d)
+	return m, err
+}
+
+// swept are the tables with an expiry.
+func swept() []postgres.Sweep {
+	names := []string{"session", "grants", "revocation", "logout_notice", "conversation", "authorization_code", "throttle", "message"}
+	out := make([]postgres.Sweep, len(names))
+	for i, n := range names {
+		out[i] = postgres.Sweep{Table: "auth." + n, Column: "expires_at"}
+	}
+	return out
+}
+
+func newSweeper(d Deps) (*postgres.Sweeper, error) {
+	counter, err := d.Meter.Int64Counter("versola.auth.expired.rows", metric.WithDescription("Expired rows that were deleted, by table."))
+	if err != nil {
+		return nil, fmt.Errorf("make cleanup counter: %w", err)
+	}
+	labels := map[string]metric.MeasurementOption{}
+	for _, s := range swept() {
+		labels[s.Table] = metric.WithAttributeSet(attribute.NewSet(attribute.String("table", s.Table)))
+	}
+	return &postgres.Sweeper{DB: d.DB, Now: d.Clock.Now, Every: sweepEvery, Sweeps: swept(), Log: d.Log,
+		OnDeleted: func(table string, rows int64) { counter.Add(context.Background(), rows, labels[table]) }}, nil
+}
+
+// Run does the background work until ctx ends: first keys, the revocation log,
+// logout notices, cleanup, and that of the sign-in half.
+func (m *Module) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{m.ensureKeys, m.follower.Run, m.notifier.Run, m.sweeper.Run, m.signIn.login.Run} {
+		group.Go(func() error { return run(ctx) })
+	}
+	return group.Wait()
+}
+
+// ensureKeys makes the first signing keys, as soon as the database is there.
+func (m *Module) ensureKeys(ctx context.Context) error {
+	for {
+		err := keys.Ensure(ctx, m.deps.DB, m.deps.Encryption, m.deps.Clock.Now())
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		m.deps.Log.WarnContext(ctx, "make sure of signing keys", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(ensureAgain):
+		}
+	}
+}
+
+// Ready tells why the module cannot serve yet; nil: it can.
+func (m *Module) Ready() error {
+	current := m.deps.Catalog.Current()
+	if current == nil {
+		return errors.New("the configuration is not loaded yet")
+	}
+	if _, ok := current.Tenant(m.deps.RootTenant); !ok {
+		return fmt.Errorf("the root tenant %q is not configured", m.deps.RootTenant)
+	}
+	if _, ok := current.Signer(jose.ES256); !ok {
+		return errors.New("there is no signing key yet")
+	}
+	return m.follower.Ready()
+}
