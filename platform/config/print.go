@@ -38,7 +38,7 @@ func annotate(node *yaml.Node, path string, src *Source) {
 			if o.Line > 0 {
 				comment = fmt.Sprintf("%s:%d", o.File, o.Line)
 			}
-			if value.Kind == yaml.ScalarNode {
+			if value.Kind == yaml.ScalarNode || len(value.Content) == 0 {
 				value.LineComment = comment
 			} else {
 				key.LineComment = comment

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"versola/platform/config"
+)
+
+// Exit codes of every command.
+const (
+	exitProblem = 1 // what was asked for did not work
+	exitUsage   = 2 // it was not asked for properly
+)
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+// Unwrap returns the mistake.
+func (u usageError) Unwrap() error { return u.error }
+
+// ExitCode maps the error of a command to the exit code of the process.
+func ExitCode(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	// cobra's own errors of the root command have no type.
+	for _, prefix := range []string{"unknown command", "unknown flag", "unknown shorthand flag", "flag needs an argument", "invalid argument", "bad flag syntax", "required flag"} {
+		if strings.HasPrefix(err.Error(), prefix) {
+			return exitUsage
+		}
+	}
+	return exitProblem
+}
+
+// withUsageErrors marks a command's mistakes in flags and arguments as such.
+func withUsageErrors(cmd *cobra.Command) *cobra.Command {
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageError{fmt.Errorf("%w; see \"%s --help\"", err, cmd.CommandPath())}
+			}
+			return nil
+		}
+	}
+	return cmd
+}
+
+// group is a command that only holds others.
+func group(use, short string, members ...*cobra.Command) *cobra.Command {
+	var names []string
+	for _, m := range members {
+		if !m.Hidden {
+			names = append(names, m.Name())
+		}
+	}
+	cmd := withUsageErrors(&cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError{fmt.Errorf("%q needs a command: %s", cmd.CommandPath(), strings.Join(names, ", "))}
+		},
+	})
+	cmd.AddCommand(members...)
+	return cmd
+}
+
+// configVariable names the configuration file where --config does not.
+const configVariable = "VERSOLA_CONFIG"
+
+// loadConfig reads the configuration of a command: file (else the variable
+// VERSOLA_CONFIG, else none), the environment, and the role of the command
+// line. Errors: [config.Problems], wrapped.
+func loadConfig(file, role string) (*Config, *config.Source, error) {
+	cfg, src, problems := readConfig(file, role)
+	return cfg, src, refuse(problems)
+}
+
+func readConfig(file, role string) (*Config, *config.Source, config.Problems) {
+	if file == "" {
+		file = os.Getenv(configVariable)
+	}
+	return config.Load[Config](file, os.Environ(), config.Flag{Name: "--role", Path: "role", Value: role})
+}
+
+// refuse turns problems into the error of a command.
+func refuse(problems config.Problems) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the configuration is not valid:\n%w", problems)
+}
+
+// addConfigFlags adds the flags that choose a configuration.
+func addConfigFlags(cmd *cobra.Command, file, role *string) {
+	cmd.Flags().StringVar(file, "config", "", "configuration file (YAML); default: $"+configVariable+", else none")
+	cmd.Flags().StringVar(role, "role", "", "role: "+RoleNames+", or a comma list")
+}
