@@ -201,7 +201,7 @@ func policy(targets []string) string {
 			form += " " + s
 		}
 	}
-	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " + form
+	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " + form
 }
 
 // formSource returns the source expression of an address (CSP Level 3 section

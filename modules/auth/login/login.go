@@ -1,0 +1,147 @@
+package login
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
+
+	"versola/modules/auth/factor"
+	"versola/modules/auth/message"
+	"versola/modules/auth/otp"
+	"versola/modules/auth/pages"
+	"versola/modules/auth/password"
+	"versola/modules/auth/session"
+	"versola/modules/auth/tenant"
+	"versola/modules/auth/throttle"
+	"versola/platform/clock"
+	"versola/platform/httpserver"
+	"versola/platform/id"
+	"versola/platform/postgres"
+	"versola/platform/secret"
+)
+
+// Ender ends a session with all that hangs on it; *logout.Ender is one.
+type Ender interface {
+	End(ctx context.Context, t tenant.At, userID, sessionID id.UUID) (bool, error)
+}
+
+// Deps are what the engine is made of.
+type Deps struct {
+	DB         *postgres.DB
+	Clock      clock.Clock
+	Random     io.Reader
+	Log        *slog.Logger
+	PublicURL  string       // the issuer: says whether cookies are secure
+	Encryption []secret.Key // seal messages, and answers that may be given again
+	Tokens     []secret.Key // authenticate forms and codes
+	Pages      *pages.Renderer
+	Hasher     *password.Hasher
+	Sessions   *session.Store
+	Ender      Ender
+	Sender     message.Sender
+	FakeCode   string // the demo's one-time code; empty: random codes
+}
+
+// Engine leads people through their sign-in. It is safe for concurrent use.
+type Engine struct {
+	d       Deps
+	cookies httpserver.Cookies
+	factors []factor.Factor
+	outbox  *message.Outbox
+	keys    *throttle.Keys
+	csrf    *secret.MAC
+	answers *secret.Keyring
+}
+
+// New makes an engine.
+func New(d Deps) (*Engine, error) {
+	e := &Engine{d: d, cookies: httpserver.NewCookies(d.PublicURL)}
+	var err error
+	if e.outbox, err = message.NewOutbox(d.DB, d.Clock, d.Encryption, d.Sender, d.Log); err != nil {
+		return nil, err
+	}
+	if e.keys, err = throttle.NewKeys(d.Tokens); err != nil {
+		return nil, err
+	}
+	if e.csrf, err = secret.NewMAC(d.Tokens, "login/csrf"); err != nil {
+		return nil, fmt.Errorf("make form key: %w", err)
+	}
+	if e.answers, err = secret.NewKeyring(d.Encryption, "login/answer"); err != nil {
+		return nil, fmt.Errorf("make answer key: %w", err)
+	}
+	codes, err := otp.New(d.Tokens, d.Pages.Texts, d.Random, otp.Options{FakeCode: d.FakeCode})
+	if err != nil {
+		return nil, err
+	}
+	e.factors = []factor.Factor{codes, password.New(d.Hasher, d.Log)}
+	return e, nil
+}
+
+// Mount registers the routes on a tenant's group, the pages' static files
+// among them.
+func (e *Engine) Mount(g *echo.Group) {
+	e.d.Pages.Mount(g)
+	l := g.Group("/login/:handle", e.errors)
+	l.GET("", e.current)
+	l.GET("/identifier", e.showIdentifier)
+	l.POST("/identifier", e.identify)
+	l.POST("/choose", e.choose)
+	l.POST("/cancel", e.cancel)
+	for _, f := range e.factors {
+		l.GET("/"+f.Name(), e.showFactor(f))
+		l.POST("/"+f.Name(), e.prove(f))
+	}
+	l.GET("/password/change", e.showChange)
+	l.POST("/password/change", e.change)
+}
+
+const (
+	// sweepEvery is how often expired rows are deleted.
+	sweepEvery = time.Minute
+	// restartable is how long an expired conversation can still start its
+	// request again: a tab that was left open over night.
+	restartable = 24 * time.Hour
+)
+
+// Run sends messages and deletes expired rows until ctx ends.
+func (e *Engine) Run(ctx context.Context) error {
+	now := e.d.Clock.Now
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.outbox.Run(ctx) })
+	sweep := func(now func() time.Time, sweeps ...postgres.Sweep) {
+		s := &postgres.Sweeper{DB: e.d.DB, Now: now, Every: sweepEvery, Sweeps: sweeps, Log: e.d.Log}
+		g.Go(func() error { return s.Run(ctx) })
+	}
+	sweep(now, postgres.Sweep{Table: "auth.throttle", Column: "expires_at"}, postgres.Sweep{Table: "auth.message", Column: "expires_at"})
+	sweep(func() time.Time { return now().Add(-restartable) }, postgres.Sweep{Table: "auth.conversation", Column: "expires_at"})
+	return g.Wait() //nolint:wrapcheck // both say what they are
+}
+
+// stepTimeout bounds a step that nobody waits for any more.
+const stepTimeout = 10 * time.Second
+
+// errors shows what went wrong as a page, and leaves the cause for the log.
+//
+// A step goes on when its browser hangs up: a double click hangs up on the
+// first request, and half a step is worth nothing to the second.
+func (e *Engine) errors(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if r := c.Request(); r.Method == http.MethodPost {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), stepTimeout)
+			defer cancel()
+			c.SetRequest(r.WithContext(ctx))
+		}
+		err := next(c)
+		if err == nil || c.Response().Committed {
+			return err
+		}
+		httpserver.NoteError(c, err)
+		return e.d.Pages.WriteError(c, err)
+	}
+}
