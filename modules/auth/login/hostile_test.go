@@ -1,0 +1,638 @@
+package login_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"versola/modules/auth/authorization"
+	"versola/modules/auth/session"
+)
+
+func TestForm_WithoutItsTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.start("")
+	action, good := b.form(page, "identifier")
+	_, foreign := w.browser(), url.Values{}
+	other := w.browser()
+	_, foreign = other.form(other.start(""), "identifier")
+	_, second := b.form(b.start(""), "identifier")
+	change := func(f func(url.Values)) url.Values {
+		v := url.Values{}
+		for k, x := range good {
+			v[k] = append([]string{}, x...)
+		}
+		v.Set("identifier", phone)
+		f(v)
+		return v
+	}
+	before := w.db.Statements()
+	for name, form := range map[string]url.Values{
+		"missing":                    change(func(v url.Values) { v.Del("csrf") }),
+		"empty":                      change(func(v url.Values) { v.Set("csrf", "") }),
+		"altered":                    change(func(v url.Values) { v.Set("csrf", "A"+v.Get("csrf")[1:]) }),
+		"not base64":                 change(func(v url.Values) { v.Set("csrf", "\xff\x00%") }),
+		"of another browser":         change(func(v url.Values) { v.Set("csrf", foreign.Get("csrf")) }),
+		"of another tab":             change(func(v url.Values) { v.Set("csrf", second.Get("csrf")) }),
+		"sent twice":                 change(func(v url.Values) { v.Add("csrf", v.Get("csrf")) }),
+		"identifier sent twice":      change(func(v url.Values) { v.Add("identifier", email) }),
+		"without a version":          change(func(v url.Values) { v.Del("v") }),
+		"with a negative version":    change(func(v url.Values) { v.Set("v", "-1") }),
+		"with a version that is not": change(func(v url.Values) { v.Set("v", "1e9") }),
+		"with a huge version":        change(func(v url.Values) { v.Set("v", strings.Repeat("9", 400)) }),
+	} {
+		if r := b.post(action, form); r.status != http.StatusForbidden || !strings.Contains(r.body, `id="request-id"`) {
+			t.Errorf("%s: status %d", name, r.status)
+		}
+	}
+	if got := w.db.Statements() - before; got != 0 {
+		t.Errorf("refused forms took %d statements", got)
+	}
+	if r := b.follow(b.post(action, change(func(url.Values) {}))); !strings.HasSuffix(r.url, "/otp") {
+		t.Errorf("the good form: at %s", r.url)
+	}
+}
+
+func TestForm_MalformedBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	action, good := b.form(b.start(""), "identifier")
+	good.Set("identifier", phone)
+	send := func(contentType, body string) response {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, w.server.URL+action, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if contentType != "" {
+			req.Header.Set("Content-Type", contentType)
+		}
+		return b.do(req)
+	}
+	const form = "application/x-www-form-urlencoded"
+	for name, r := range map[string]response{
+		"no content type": send("", good.Encode()),
+		"json":            send("application/json", `{"identifier":"x"}`),
+		"multipart":       send("multipart/form-data; boundary=x", "--x--"),
+		"bad escape":      send(form, good.Encode()+"&x=%zz"),
+		"empty":           send(form, ""),
+		"garbage":         send(form, "\x00\xff\xfe"),
+		"too large":       send(form, good.Encode()+"&x="+strings.Repeat("x", 20<<10)),
+		"far too large":   send(form, strings.Repeat("x", 1<<20)),
+	} {
+		if r.status < 400 || r.status >= 500 || !strings.Contains(r.header.Get("Content-Type"), "text/html") && name != "far too large" {
+			t.Errorf("%s: status %d, %s", name, r.status, r.header.Get("Content-Type"))
+		}
+	}
+}
+
+func TestIdentifier_BadInputIsExplainedAndShownAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	for _, typed := range []string{"", " ", "87000000001", "nobody", "a@", "\x00\xff", "<script>alert(1)</script>", "+7700000000'; DROP TABLE auth.users;--",
+		strings.Repeat("9", 5000), "a@b\r\nBcc: c@d.e", "\u202e+77000000001", "ж@" + strings.Repeat("ж", 300)} {
+		page := b.follow(b.submit(b.start(""), "identifier", "identifier", typed))
+		if page.status != http.StatusOK || !strings.HasSuffix(page.url, "/identifier") || errorOf(page) == "" || !strings.Contains(page.body, `aria-invalid="true"`) {
+			t.Errorf("%.30q: %d %s %q", typed, page.status, page.url, errorOf(page))
+		}
+		if strings.Contains(page.body, "<script>alert") {
+			t.Errorf("%q is not escaped", typed)
+		}
+	}
+	page := b.follow(b.submit(b.start("?client_id=web"), "identifier", "identifier", "not a number"))
+	if _, form := b.form(page, "identifier"); form.Get("identifier") != "not a number" {
+		t.Errorf("what was typed is lost: %q", form.Get("identifier"))
+	}
+	page = b.follow(b.get("/t/other/authorize"))
+	page = b.follow(b.submit(page, "identifier", "identifier", "+15551234567"))
+	if errorOf(page) != "Phone numbers of this country cannot be used here." {
+		t.Errorf("a foreign prefix: %q at %s", errorOf(page), page.url)
+	}
+}
+
+func TestConversation_OfAnotherBrowserIsClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	_, form := b.form(page, "code")
+	form.Set("code", code)
+	thief := w.browser()
+	thief.start("")
+	r := thief.get(page.url)
+	if r.status != http.StatusForbidden || strings.Contains(r.body, "7700") {
+		t.Errorf("GET: %d\n%s", r.status, r.body)
+	}
+	if r := thief.post(page.url, form); r.status != http.StatusForbidden || r.location != "" {
+		t.Errorf("POST: %d %s", r.status, r.location)
+	}
+	naked := w.browser()
+	if r := naked.get(page.url); r.status != http.StatusBadRequest || !strings.Contains(r.body, "Cookies are needed") || strings.Contains(r.body, "7700") {
+		t.Errorf("without cookies: %d", r.status)
+	}
+	if r := naked.post(page.url, form); r.status != http.StatusBadRequest || !strings.Contains(r.body, "Cookies are needed") {
+		t.Errorf("POST without cookies: %d", r.status)
+	}
+	// Under another tenant's address there is nothing.
+	if r := b.get("/t/sister" + strings.TrimPrefix(page.url, w.server.URL)); r.status != http.StatusNotFound {
+		t.Errorf("under another tenant: %d", r.status)
+	}
+	w.codeOf(b.submit(page, "code", "code", code))
+}
+
+func TestConversation_UnknownHandles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	b.start("")
+	for _, h := range []string{"x", strings.Repeat("a", 24), strings.Repeat("a", 5000), "%00", "%ff%fe", "..%2f..%2fetc", "'%20or%201=1"} {
+		for _, step := range []string{"", "/identifier", "/otp", "/password", "/password/change"} {
+			if r := b.get("/login/" + h + step); r.status != http.StatusNotFound {
+				t.Errorf("%.20s%s: %d", h, step, r.status)
+			}
+		}
+	}
+}
+
+func TestConversation_TabsAreIndependent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	first := b.identify("", phone)
+	cookie := b.cookie("versola_auth_browser")
+	second := b.identify("", email)
+	if b.cookie("versola_auth_browser") != cookie {
+		t.Error("the second tab replaced the browser's cookie")
+	}
+	w.codeOf(b.submit(second, "password", "password", pass))
+	w.codeOf(b.submit(first, "code", "code", code))
+	var tabs []response
+	for range 20 {
+		tabs = append(tabs, b.start(""))
+	}
+	u, _ := url.Parse(w.server.URL)
+	if n := len(b.Jar.Cookies(u)); n != 2 {
+		t.Errorf("%d cookies after twenty tabs", n)
+	}
+	if page := b.follow(b.submit(tabs[0], "identifier", "identifier", email)); !strings.HasSuffix(page.url, "/password") {
+		t.Errorf("the first tab: %s", page.url)
+	}
+}
+
+func TestConversation_BackButtonCorrectsTheIdentifier(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	first := b.start("")
+	page := b.follow(b.submit(first, "identifier", "identifier", "+77000000005"))
+	if !strings.HasSuffix(page.url, "/otp") {
+		t.Fatal(page.url)
+	}
+	// The page as the browser's cache still shows it, with an old version.
+	page = b.follow(b.submit(first, "identifier", "identifier", phone))
+	if !strings.Contains(page.body, "77000000001") {
+		t.Fatalf("the old number stayed: %s", page.body)
+	}
+	// The page freshly loaded, and the same number: the code stays good.
+	back := b.get(strings.TrimSuffix(page.url, "otp") + "identifier")
+	page = b.follow(b.submit(back, "identifier", "identifier", phone))
+	if n, _ := w.engineMessages(t); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	w.codeOf(b.submit(page, "code", "code", code))
+	if r := b.get(page.url); r.status != http.StatusGone {
+		t.Errorf("back after the end: %d", r.status)
+	}
+}
+
+func TestConversation_StepsOutOfOrderLeadToWhatIsNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.start("")
+	root := strings.TrimSuffix(page.url, "/identifier")
+	for _, step := range []string{"", "/otp", "/password", "/password/change"} {
+		if r := b.follow(b.get(root + step)); r.url != page.url {
+			t.Errorf("GET %s leads to %s", step, r.url)
+		}
+	}
+	_, form := b.form(page, "identifier")
+	form.Set("code", code)
+	form.Set("password", pass)
+	form.Set("new_password", "a new password")
+	form.Set("factor", "otp")
+	for _, step := range []string{"/otp", "/password", "/password/change", "/choose"} {
+		if r := b.follow(b.post(root+step, form)); r.url != page.url {
+			t.Errorf("POST %s leads to %d %s", step, r.status, r.url)
+		}
+	}
+	page = b.follow(b.submit(page, "identifier", "identifier", phone))
+	// Not proven yet: a new password cannot be set, whatever the form says.
+	_, form = b.form(page, "code")
+	form.Set("new_password", "a new password")
+	if r := b.follow(b.post(root+"/password/change", form)); r.url != page.url {
+		t.Errorf("password/change leads to %s", r.url)
+	}
+	form.Set("password", pass)
+	if r := b.follow(b.post(root+"/password", form)); r.url != page.url {
+		t.Errorf("a factor that was not chosen leads to %s", r.url)
+	}
+	for _, name := range []string{"", "totp", "../otp", strings.Repeat("x", 3000)} {
+		form.Set("factor", name)
+		if r := b.follow(b.post(root+"/choose", form)); r.url != page.url {
+			t.Errorf("factor %.10q leads to %s", name, r.url)
+		}
+	}
+	w.codeOf(b.submit(page, "code", "code", code))
+}
+
+func TestConversation_ExpiredStartsTheRequestAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	w.clock.Advance(16 * time.Minute)
+	for name, r := range map[string]response{"GET": b.get(page.url), "POST": b.submit(page, "code", "code", code)} {
+		again := b.follow(r)
+		if again.url == page.url || !strings.HasSuffix(again.url, "/identifier") || errorOf(again) == "" {
+			t.Fatalf("%s: %d %s %q", name, again.status, again.url, errorOf(again))
+		}
+		w.codeOf(b.submit(b.follow(b.submit(again, "identifier", "identifier", phone)), "code", "code", code))
+	}
+	if r := w.browser().get(page.url); r.status != http.StatusBadRequest {
+		t.Errorf("another browser restarts it: %d", r.status)
+	}
+}
+
+func TestFinish_DoubleClickIsOneSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	action, form := b.form(page, "code")
+	form.Set("code", code)
+	answers := make([]response, 2)
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() { answers[i] = b.post(action, form) })
+	}
+	wg.Wait()
+	var codes, sessions int
+	if err := w.db.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM auth.authorization_code), (SELECT count(*) FROM auth.session)").Scan(&codes, &sessions); err != nil {
+		t.Fatal(err)
+	}
+	if codes != 1 || sessions != 1 {
+		t.Errorf("%d codes, %d sessions", codes, sessions)
+	}
+	signedIn := 0
+	for _, r := range answers {
+		if strings.HasPrefix(r.location, "http://app.test/cb?") {
+			signedIn++
+		}
+	}
+	if signedIn == 0 {
+		t.Errorf("nobody was signed in: %+v", answers)
+	}
+}
+
+func TestFinish_SecondClickGetsTheSameAnswerOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	first := b.submit(page, "code", "code", code)
+	w.codeOf(first)
+	// The browser threw the first answer away, with its cookie.
+	b.setCookie(session.CookieBase, "")
+	second := b.submit(page, "code", "code", code)
+	if second.location != first.location || b.sessionOf("demo") == nil {
+		t.Errorf("first %s, second %d %s", first.location, second.status, second.location)
+	}
+	if third := b.submit(page, "code", "code", code); third.status != http.StatusGone {
+		t.Errorf("third: %d %s", third.status, third.location)
+	}
+
+	// Who does not know the proof gets nothing, and has one guess.
+	page = b.identify("", phone)
+	w.codeOf(b.submit(page, "code", "code", code))
+	if r := b.submit(page, "code", "code", "000000"); r.status != http.StatusGone {
+		t.Errorf("a wrong proof: %d %s", r.status, r.location)
+	}
+	if r := b.submit(page, "code", "code", code); r.status != http.StatusGone {
+		t.Errorf("after a wrong proof: %d %s", r.status, r.location)
+	}
+
+	// Too late.
+	page = b.identify("", phone)
+	w.codeOf(b.submit(page, "code", "code", code))
+	w.clock.Advance(16 * time.Second)
+	if r := b.submit(page, "code", "code", code); r.status != http.StatusGone {
+		t.Errorf("too late: %d %s", r.status, r.location)
+	}
+}
+
+func TestStart_PlantedCookiesAreWorthless(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	attacker, victim := w.browser(), w.browser()
+	w.codeOf(attacker.signIn(email, pass))
+	planted := attacker.cookie(session.CookieBase)
+	victim.setCookie(session.CookieBase, planted)
+	w.codeOf(victim.signIn(phone, code))
+	if s := attacker.sessionOf("demo"); s != nil {
+		t.Errorf("the planted cookie names a session of %s", s.UserID)
+	}
+	if s := victim.sessionOf("demo"); s == nil || s.UserID != w.users[phone] {
+		t.Errorf("the victim's session: %+v", s)
+	}
+}
+
+func TestStart_RefusesWhatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, state := range []string{"a\x00b", "\xff\xfe"} {
+		w.request = func(r *authorization.Request) { r.State = state }
+		if r := w.browser().get("/authorize"); r.status != http.StatusSeeOther || !strings.Contains(r.location, "error=invalid_request") {
+			t.Errorf("%q: %d %s", state, r.status, r.location)
+		}
+	}
+	w.request = func(r *authorization.Request) { r.LoginHint, r.UILocales = "\x00\xff", []string{"\xff"} }
+	if r := w.browser().start(""); r.status != http.StatusOK {
+		t.Errorf("login_hint: %d", r.status)
+	}
+}
+
+// masked takes out what differs between any two sign-ins.
+var masked = regexp.MustCompile(`/login/[A-Za-z0-9_-]{24}|name="csrf" value="[^"]*"`)
+
+func TestEnumeration_EverybodyLooksTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	type step struct {
+		Status         int
+		Location, Body string
+	}
+	run := func(identifier string, elements ...string) (steps []step) {
+		b := w.browser()
+		note := func(r response) response {
+			r.body = strings.ReplaceAll(r.body, strings.ReplaceAll(identifier, "+", "&#43;"), "WHO")
+			steps = append(steps, step{r.status, masked.ReplaceAllString(r.location, "X"), masked.ReplaceAllString(r.body, "X")})
+			return r
+		}
+		page := b.start("")
+		r := note(b.submit(page, "identifier", "identifier", identifier))
+		page = b.follow(r)
+		note(page)
+		for i := 0; i+1 < len(elements); i += 2 {
+			element, value := elements[i], elements[i+1]
+			r = note(b.submit(page, element, element, value))
+			if r.status == http.StatusSeeOther {
+				page = b.follow(r)
+			}
+			note(page)
+		}
+		return steps
+	}
+	emails := []string{"password", "wrong-password-1", "password", "wrong", "use-code", "", "code", "999999", "use-password", "", "password", "\x00"}
+	want := run(email, emails...)
+	for _, who := range []string{"nobody@example.com", disabled, noPassword, temporary} {
+		if diff := cmp.Diff(want, run(who, emails...)); diff != "" {
+			t.Errorf("%s can be told from %s:\n%s", who, email, diff)
+		}
+	}
+	phones := []string{"code", "999999", "code", "abc", "code", "", "code", code}
+	want = run(phone, phones[:6]...)
+	for _, who := range []string{"+77000000002", "+77000000009"} {
+		if diff := cmp.Diff(want, run(who, phones[:6]...)); diff != "" {
+			t.Errorf("%s can be told from %s:\n%s", who, phone, diff)
+		}
+	}
+	// The right password of a disabled person is a wrong one; the demo's code
+	// is wrong for nobody's number.
+	right := run(disabled, "password", pass)
+	if diff := cmp.Diff(run("nobody2@example.com", "password", pass), right); diff != "" {
+		t.Errorf("a disabled person can be recognised:\n%s", diff)
+	}
+	for _, who := range []string{"+77000000003", "+77000000009"} {
+		b := w.browser()
+		if r := b.submit(b.identify("", who), "code", "code", code); strings.HasPrefix(r.location, "http://app.test") {
+			t.Errorf("%s signed in", who)
+		}
+	}
+}
+
+func TestMessage_IsQueuedForActivePeopleOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, who := range []string{"+77000000002", "+77000000009", phone} {
+		w.browser().identify("", who)
+	}
+	if n, err := w.engineMessages(t); n != 1 || err != nil {
+		t.Errorf("%d messages, %v", n, err)
+	}
+}
+
+func TestFinish_DisabledMeanwhileDoesNotFinish(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	if _, err := w.db.Exec(t.Context(), "UPDATE auth.users SET status = 'disabled' WHERE id = $1", w.users[phone]); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.submit(page, "code", "code", code); strings.HasPrefix(r.location, "http://app.test") {
+		t.Errorf("signed in: %s", r.location)
+	}
+	var sessions int
+	if err := w.db.QueryRow(t.Context(), "SELECT count(*) FROM auth.session").Scan(&sessions); err != nil || sessions != 0 {
+		t.Errorf("%d sessions, %v", sessions, err)
+	}
+}
+
+func TestPassword_GuessesInParallelStayWithinTheAllowance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const guesses = 100
+	pages := make([]response, guesses)
+	browsers := make([]*browser, guesses)
+	for i := range pages {
+		browsers[i] = w.browser()
+		pages[i] = browsers[i].identify("", email)
+	}
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	var wg sync.WaitGroup
+	for i := range pages {
+		wg.Go(func() {
+			r := browsers[i].submit(pages[i], "password", "password", fmt.Sprintf("guess-number-%d", i))
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[r.status]++
+			if r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") != "1800" {
+				t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
+			}
+		})
+	}
+	wg.Wait()
+	if diff := cmp.Diff(map[int]int{http.StatusSeeOther: 5, http.StatusTooManyRequests: 95}, statuses); diff != "" {
+		t.Error(diff)
+	}
+	r := browsers[0].submit(browsers[0].follow(browsers[0].get(pages[0].url)), "password", "password", pass)
+	if r.status != http.StatusTooManyRequests || !strings.Contains(errorOf(r), "30 min") {
+		t.Errorf("the right password during the rest: %d %q", r.status, errorOf(r))
+	}
+	w.clock.Advance(29 * time.Minute)
+	fresh := w.browser()
+	if r := fresh.submit(fresh.follow(fresh.identify("", email)), "password", "password", pass); r.status != http.StatusTooManyRequests {
+		t.Errorf("a minute too early: %d", r.status)
+	}
+	w.clock.Advance(61 * time.Second)
+	w.codeOf(fresh.signIn(email, pass))
+}
+
+func TestOTP_GuessesInParallelStayWithinTheAllowance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	action, form := b.form(page, "code")
+	var wg sync.WaitGroup
+	for i := range 100 {
+		f := url.Values{"csrf": form["csrf"], "v": form["v"], "code": {fmt.Sprintf("%06d", i)}}
+		wg.Go(func() { b.post(action, f) })
+	}
+	wg.Wait()
+	var tries int
+	err := w.db.QueryRow(t.Context(), "SELECT (state -> 'tries' ->> 'otp')::int FROM auth.conversation").Scan(&tries)
+	if err != nil || tries != 1 {
+		t.Errorf("one form gave %d tries, %v", tries, err)
+	}
+}
+
+func TestOTP_WrongCodesRunIntoTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	for i, wrong := range []string{"000000", "12345", "1234567"} {
+		page = b.follow(b.submit(page, "code", "code", wrong))
+		if errorOf(page) == "" || page.status != http.StatusOK {
+			t.Fatalf("try %d: %d %q", i+1, page.status, errorOf(page))
+		}
+	}
+	r := b.submit(page, "code", "code", code)
+	if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "1800" || !strings.Contains(errorOf(r), "30 min") {
+		t.Errorf("the fourth within two minutes: %d %q", r.status, errorOf(r))
+	}
+	w.clock.Advance(30*time.Minute + time.Second)
+	w.codeOf(w.browser().signIn(phone, code))
+}
+
+func TestOTP_CodeWorksFiveTimesAndFiveMinutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	w.clock.Advance(5 * time.Minute)
+	page = b.follow(b.submit(page, "code", "code", code))
+	if !strings.Contains(errorOf(page), "Ask for a new one") {
+		t.Fatalf("an expired code: %q at %s", errorOf(page), page.url)
+	}
+	page = b.follow(b.submit(page, "resend"))
+	if errorOf(page) != "" {
+		t.Fatalf("resend: %q", errorOf(page))
+	}
+	w.codeOf(b.submit(page, "code", "code", code))
+
+	// The limits of the account out of the way, the challenge has its own.
+	page = b.identify("", phone)
+	for range 5 {
+		page = b.follow(b.submit(page, "code", "code", "000000"))
+		if _, err := w.db.Exec(t.Context(), "DELETE FROM auth.throttle"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page = b.follow(b.submit(page, "code", "code", code))
+	if !strings.Contains(errorOf(page), "Ask for a new one") {
+		t.Errorf("the sixth try: %q at %s", errorOf(page), page.url)
+	}
+}
+
+func TestOTP_CodeOfAnotherConversationIsWorthless(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	b.identify("", phone)
+	page := b.identify("", "+77000000002")
+	if r := b.submit(page, "code", "code", code); r.location == "" || strings.HasPrefix(r.location, "http://app.test") {
+		t.Errorf("%d %s", r.status, r.location)
+	}
+}
+
+func TestOTP_ResendWaitsAMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	w.clock.Advance(20 * time.Second)
+	if r := b.submit(page, "resend"); r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "40" || !strings.Contains(errorOf(r), "40 s") {
+		t.Errorf("too early: %d %s %q", r.status, r.header.Get("Retry-After"), errorOf(r))
+	}
+	w.clock.Advance(40 * time.Second)
+	page = b.follow(b.submit(page, "resend"))
+	if n, _ := w.engineMessages(t); n != 2 {
+		t.Errorf("%d messages", n)
+	}
+	w.codeOf(b.submit(page, "code", "code", code))
+}
+
+func TestOTP_RequestsRunIntoTheLimitAndSuccessResetsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 12 {
+		w.codeOf(w.browser().signIn(phone, code))
+		w.codeOf(w.browser().signIn(email, pass))
+	}
+	b := w.browser()
+	b.identify("", phone)
+	b.identify("", phone)
+	r := b.submit(b.start(""), "identifier", "identifier", phone)
+	if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "1800" || !strings.HasSuffix(r.url, "/identifier") || errorOf(r) == "" {
+		t.Errorf("the third within a minute: %d %s %q", r.status, r.url, errorOf(r))
+	}
+	// Somebody else goes on.
+	w.codeOf(w.browser().signIn(email, pass))
+}
+
+func TestPages_SecurityHeaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", phone)
+	for name, want := range map[string]string{
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+		"Content-Type": "text/html; charset=UTF-8",
+	} {
+		if got := page.header.Get(name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	if csp := page.header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' http://app.test") || strings.Contains(csp, "unsafe") {
+		t.Errorf("policy %q", csp)
+	}
+	r := b.get("/authorize")
+	if cc := r.header.Get("Cache-Control"); cc != "no-store" {
+		t.Errorf("a redirect's Cache-Control is %q", cc)
+	}
+}
