@@ -63,6 +63,7 @@ type Module struct {
 	admin    *admin.API
 	metrics  metrics
 	wake     chan struct{}
+	interval time.Duration // of the poll
 
 	mu      sync.Mutex // one reload at a time
 	invalid string     // the fault that was logged last
@@ -84,7 +85,7 @@ func New(d Deps) (*Module, error) {
 	}
 	m := &Module{
 		Deps: d, compiler: &catalog.Compiler{Open: keyring.Open}, copy: file,
-		feed: feed.New(d.Catalog, d.Clock, feed.Wait), admin: admin.New(d.Catalog, d.Clock), wake: make(chan struct{}, 1),
+		feed: feed.New(d.Catalog, d.Clock, feed.Wait), admin: admin.New(d.Catalog, d.Clock), wake: make(chan struct{}, 1), interval: pollEvery,
 	}
 	if m.metrics, err = newMetrics(d.Meter, d.Catalog, d.Clock); err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func (m *Module) signal() {
 }
 
 func (m *Module) follow(ctx context.Context) error {
-	poll := time.NewTicker(pollEvery)
+	poll := time.NewTicker(m.interval)
 	defer poll.Stop()
 	for {
 		select {
