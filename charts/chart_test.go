@@ -93,7 +93,7 @@ func render(t *testing.T, values string, more ...string) ([]object, error) {
 	}
 	var objects []object
 	for d := yaml.NewDecoder(strings.NewReader(text)); ; {
-		var o object
+		var o map[string]any
 		switch err := d.Decode(&o); {
 		case errors.Is(err, io.EOF):
 			return objects, nil
@@ -431,11 +431,11 @@ func TestChart_ValuesStayTexts(t *testing.T) {
 	for _, o := range ofKind(objects, "ConfigMap") {
 		data, _ := o.at("data").(map[string]any)
 		for _, text := range data {
-			var parsed object
+			var parsed map[string]any
 			if err := yaml.Unmarshal([]byte(fmt.Sprint(text)), &parsed); err != nil {
 				t.Fatal(err)
 			}
-			if got := parsed.at("telemetry", "otlp_endpoint"); got != `http://x/%"\:#{}` {
+			if got := object(parsed).at("telemetry", "otlp_endpoint"); got != `http://x/%"\:#{}` {
 				t.Errorf("got %q", got)
 			}
 		}
