@@ -58,7 +58,12 @@ auth:
   issuer: {{if .Production}}https://id.example.com{{else}}http://localhost:8080{{end}}
   listen: ":8080"
   # The tenant whose issuer is the address above; another tenant's is <issuer>/t/<tenant>.
-  root_tenant: {{if .Production}}main{{else}}demo{{end}}
+{{- if .Production}}
+  # Put your own here before the first user signs in. "system", the administrators', exists from the first start.
+  root_tenant: system
+{{- else}}
+  root_tenant: demo
+{{- end}}
   # Run central (the configuration store, its API and feeds) in this process as well.
   central: true
   # Networks of the load balancers in front; X-Forwarded-For of anybody else is ignored.

@@ -70,8 +70,8 @@ func (l *Listener) follow(ctx context.Context) (connected bool, err error) {
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{l.Channel}.Sanitize()); err != nil {
-		return false, fmt.Errorf("listen: %w", err)
+	if err := listen(ctx, conn, l.Channel); err != nil {
+		return false, err
 	}
 	l.OnConnect(ctx)
 	for {
@@ -89,6 +89,15 @@ func (l *Listener) follow(ctx context.Context) (connected bool, err error) {
 			return true, fmt.Errorf("wait for notification: %w", err)
 		}
 	}
+}
+
+func listen(ctx context.Context, conn *pgx.Conn, channel string) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	return nil
 }
 
 func ping(ctx context.Context, conn *pgx.Conn) error {

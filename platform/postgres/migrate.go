@@ -2,10 +2,11 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +41,7 @@ type Step struct {
 // once: a session-level advisory lock lets one work and the others wait.
 func (m Migrations) Up(ctx context.Context, url string) ([]Step, error) {
 	var done []Step
-	err := m.with(ctx, url, true, func(p *goose.Provider) error {
+	err := m.with(ctx, url, func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
 		if err != nil {
 			return fmt.Errorf("migrate schema %s: %w", m.Schema, err)
@@ -56,7 +57,10 @@ func (m Migrations) Up(ctx context.Context, url string) ([]Step, error) {
 // Status lists every migration of this program and whether the database has
 // it. It changes nothing: a database without the history reports all pending.
 func (m Migrations) Status(ctx context.Context, url string) ([]Step, error) {
-	known, err := goose.NewProvider(goose.DialectPostgres, nopDB(), m.Files)
+	// goose wants a handle to list its sources; this one is never used.
+	unused := stdlib.OpenDB(pgx.ConnConfig{})
+	defer func() { _ = unused.Close() }()
+	known, err := goose.NewProvider(goose.DialectPostgres, unused, m.Files, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return nil, fmt.Errorf("read migrations of %s: %w", m.Schema, err)
 	}
@@ -70,9 +74,9 @@ func (m Migrations) Status(ctx context.Context, url string) ([]Step, error) {
 		steps = append(steps, Step{Schema: m.Schema, Version: s.Version, Name: s.Path, Applied: ok, At: at})
 		delete(applied, s.Version)
 	}
-	for v, at := range applied {
+	for _, v := range slices.Sorted(maps.Keys(applied)) {
 		if v > 0 {
-			steps = append(steps, Step{Schema: m.Schema, Version: v, Name: "(unknown to this program)", Applied: true, At: at})
+			steps = append(steps, Step{Schema: m.Schema, Version: v, Name: unknownMigration, Applied: true, At: applied[v]})
 		}
 	}
 	return steps, nil
@@ -87,7 +91,7 @@ func (m Migrations) Check(ctx context.Context, url string) error {
 	}
 	var last int64
 	for _, s := range steps {
-		if s.Name != "(unknown to this program)" {
+		if s.Name != unknownMigration {
 			last = max(last, s.Version)
 		}
 	}
@@ -105,9 +109,13 @@ func (m Migrations) Check(ctx context.Context, url string) error {
 }
 
 func (m Migrations) applied(ctx context.Context, url string) (map[int64]time.Time, error) {
-	conn, err := pgx.Connect(ctx, url)
+	cfg, err := migrationConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", redactURL(err))
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	table := pgx.Identifier{m.Schema, historyTable}
@@ -135,15 +143,34 @@ func (m Migrations) applied(ctx context.Context, url string) (map[int64]time.Tim
 	return applied, nil
 }
 
-const historyTable = "schema_history"
+const (
+	historyTable     = "schema_history"
+	unknownMigration = "(unknown to this program)"
+)
 
-func (m Migrations) with(ctx context.Context, url string, locked bool, f func(*goose.Provider) error) (err error) {
+// Bounds of the wait for another process that migrates: a try a second, for two
+// minutes, after which something is wrong with the other.
+const (
+	lockEvery = 1 // seconds
+	lockTries = 120
+)
+
+func migrationConfig(url string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return fmt.Errorf("read database url: %w", redactURL(err))
+		return nil, fmt.Errorf("read database url: %w", redactURL(err))
 	}
 	cfg.ConnectTimeout = connectTimeout
 	cfg.RuntimeParams["application_name"] = "versola migrate"
+	return cfg, nil
+}
+
+// with runs f with goose on the schema, under the lock.
+func (m Migrations) with(ctx context.Context, url string, f func(*goose.Provider) error) (err error) {
+	cfg, err := migrationConfig(url)
+	if err != nil {
+		return err
+	}
 	db := stdlib.OpenDB(*cfg)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	// The history's table lives in the schema, so the schema comes first. Two
@@ -151,20 +178,14 @@ func (m Migrations) with(ctx context.Context, url string, locked bool, f func(*g
 	if _, e := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{m.Schema}.Sanitize()); e != nil && !IsUniqueViolation(e, "") {
 		return fmt.Errorf("create schema %s: %w", m.Schema, e)
 	}
-	opts := []goose.ProviderOption{goose.WithTableName(m.Schema + "." + historyTable), goose.WithDisableGlobalRegistry(true)}
-	if locked {
-		locker, e := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 120))
-		if e != nil {
-			return fmt.Errorf("make migration lock: %w", e)
-		}
-		opts = append(opts, goose.WithSessionLocker(locker))
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockEvery, lockTries))
+	if err != nil {
+		return fmt.Errorf("make migration lock: %w", err)
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, m.Files, opts...)
+	p, err := goose.NewProvider(goose.DialectPostgres, db, m.Files, goose.WithSessionLocker(locker),
+		goose.WithTableName(m.Schema+"."+historyTable), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("read migrations of %s: %w", m.Schema, err)
 	}
 	return f(p)
 }
-
-// nopDB is a handle that is never used: goose wants one to list its sources.
-func nopDB() *sql.DB { return stdlib.OpenDB(pgx.ConnConfig{}) }

@@ -134,7 +134,7 @@ func Unavailable(err error) bool {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		switch pg.Code[:2] {
+		switch pg.Code[:min(2, len(pg.Code))] {
 		case "08", "53", "57": // connection, resources, operator intervention
 			return true
 		}
