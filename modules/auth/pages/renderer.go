@@ -262,8 +262,8 @@ func (r *Renderer) SignedOut(c echo.Context) error {
 }
 
 // ConfirmLogout writes the page that asks whether to sign out. Its form posts
-// hidden and csrf (as "csrf") to the tenant's /logout; the button "sign out"
-// sends confirm=yes, "stay" confirm=no.
+// hidden and csrf (as "csrf") to the tenant's /logout; who wants to stay just
+// leaves.
 func (r *Renderer) ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error {
 	prefix := ""
 	if t, ok := tenant.Lookup(c); ok {
