@@ -95,6 +95,13 @@ func (f *Follower) Ready() error {
 	return nil
 }
 
+// Head returns the highest number that was read.
+func (f *Follower) Head() int64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.head
+}
+
 // pull pulls, and logs an outage once, not at every poll.
 func (f *Follower) pull(ctx context.Context) {
 	err := f.Pull(ctx)
