@@ -48,6 +48,7 @@ type world struct {
 	url      string // of the database
 	jwks     secret.Text
 	keys     []secret.Key
+	edges    int // running
 }
 
 func newWorld(t testing.TB) *world {
@@ -190,6 +191,13 @@ func (w *world) edge(options ...func(*edge.Deps)) *running {
 		<-done
 		r.Close()
 		pool.Close()
+	})
+	w.edges++
+	eventually(w.t, "the edge to listen", func() bool {
+		var n int
+		must(w.t, pool.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = 'versola listen versola_edge_session' AND query LIKE 'LISTEN%'`).Scan(&n))
+		return n >= w.edges
 	})
 	return r
 }
