@@ -63,15 +63,15 @@ type Deps struct {
 	SignIn     SignIn // what the sign-in half needs beyond these
 }
 
-// login is the engine that signs people in.
-type login interface {
+// engine signs people in.
+type engine interface {
 	authorize.Login
 	Mount(g *echo.Group)
 	Run(ctx context.Context) error
 }
 
-// pages shows pages to browsers.
-type pages interface {
+// pageSet shows pages to browsers.
+type pageSet interface {
 	Error(c echo.Context, status int, code, description string) error
 	SignedOut(c echo.Context) error
 	ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error
@@ -79,10 +79,9 @@ type pages interface {
 
 // signIn is the other half: who signs people in and shows pages.
 type signIn struct {
-	login    login
-	sessions *session.Store
-	pages    pages
-	locales  []string
+	login   engine
+	pages   pageSet
+	locales []string // that pages are written in
 }
 
 // Module is the OpenID provider.
@@ -106,26 +105,26 @@ type Module struct {
 }
 
 // New wires the module.
-func New(d Deps) (*Module, error) {
-	s, err := newSignIn(d)
-	if err != nil {
-		return nil, fmt.Errorf("set up sign-in: %w", err)
-	}
-	return assemble(d, s)
-}
+func New(d Deps) (*Module, error) { return assemble(d, newSignIn) }
 
-func assemble(d Deps, s signIn) (*Module, error) {
+// assemble wires the module around a sign-in half, which a test may replace.
+func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, error)) (*Module, error) {
 	format, err := refresh.NewFormat(d.TokenKeys)
 	if err != nil {
 		return nil, fmt.Errorf("token keys: %w", err)
 	}
 	cookies := httpserver.NewCookies(d.Issuer)
 	follower := revocation.NewFollower(d.DB, d.DatabaseURL, d.Clock, d.Log)
+	sessions, ender := session.NewStore(d.DB, d.Clock), logout.NewEnder(d.DB, d.Clock, follower)
+	s, err := half(d, sessions, ender)
+	if err != nil {
+		return nil, fmt.Errorf("set up sign-in: %w", err)
+	}
 	minter := &token.Minter{Random: d.Random}
 	codes, grants := &code.Store{DB: d.DB}, &refresh.Store{DB: d.DB}
 	m := &Module{
 		deps: d, signIn: s, follower: follower,
-		authorize: &authorize.Endpoint{Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: s.sessions, Codes: codes, Cookies: cookies},
+		authorize: &authorize.Endpoint{Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
 		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower},
 		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Format: format, Grants: grants, Log: follower},
 		keys:      keys.NewEndpoint(),
@@ -141,8 +140,7 @@ func assemble(d Deps, s signIn) (*Module, error) {
 		return nil, err
 	}
 	m.discovery = discovery.New(discovery.Capabilities{GrantTypes: m.token.Types(), Prompts: authorize.Prompts(), UILocales: s.locales})
-	ender := logout.NewEnder(d.DB, d.Clock, follower)
-	if m.logout, err = logout.New(s.sessions, s.pages, ender, cookies, d.TokenKeys); err != nil {
+	if m.logout, err = logout.New(sessions, s.pages, ender, cookies, d.TokenKeys); err != nil {
 		return nil, fmt.Errorf("token keys: %w", err)
 	}
 	m.notifier = &logout.Notifier{DB: d.DB, Catalog: d.Catalog, Clock: d.Clock, Minter: minter, Client: d.Outbound, Log: d.Log, Ender: ender}
@@ -150,9 +148,10 @@ func assemble(d Deps, s signIn) (*Module, error) {
 	return m, err
 }
 
-// swept are the tables with an expiry.
+// swept are the tables with an expiry, but for those that package login sweeps
+// in its own way.
 func swept() []postgres.Sweep {
-	names := []string{"session", "grants", "revocation", "logout_notice", "conversation", "authorization_code", "throttle", "message"}
+	names := []string{"session", "grants", "revocation", "logout_notice", "authorization_code", "throttle", "message"}
 	out := make([]postgres.Sweep, len(names))
 	for i, n := range names {
 		out[i] = postgres.Sweep{Table: "auth." + n, Column: "expires_at"}

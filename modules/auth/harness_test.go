@@ -20,6 +20,7 @@ import (
 	"versola/db"
 	"versola/modules/auth/authorization"
 	"versola/modules/auth/keys"
+	"versola/modules/auth/logout"
 	"versola/modules/auth/session"
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
@@ -112,7 +113,9 @@ func newRig(t testing.TB, change ...func(*catalog.Snapshot)) *rig {
 	g.module, err = assemble(Deps{
 		DB: conn, DatabaseURL: dbURL, Catalog: g.holder, Clock: g.clock, Random: rand.Reader, TokenKeys: g.keys, Encryption: g.keyring,
 		Log: log, Meter: noop.NewMeterProvider().Meter("test"), Outbound: http.DefaultClient, Issuer: issuer, RootTenant: "demo",
-	}, signIn{login: g.login, sessions: session.NewStore(conn, g.clock), pages: fakePages{}, locales: []string{"en"}})
+	}, func(Deps, *session.Store, *logout.Ender) (signIn, error) {
+		return signIn{login: g.login, pages: fakePages{}, locales: []string{"en"}}, nil
+	})
 	must(t, err)
 	g.server = httpserver.New(httpserver.Options{Name: "auth", Log: log, HandleError: g.module.HandleError})
 	g.module.Mount(g.server.Echo.Group(""))
