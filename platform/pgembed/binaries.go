@@ -115,8 +115,8 @@ func candidates(ctx context.Context, fetched string) []string {
 	}
 	for _, tool := range []string{"postgres", "initdb"} {
 		if path, err := exec.LookPath(tool); err == nil {
-			if real, err := filepath.EvalSymlinks(path); err == nil {
-				add(filepath.Dir(real))
+			if resolved, err := filepath.EvalSymlinks(path); err == nil {
+				add(filepath.Dir(resolved))
 			}
 		}
 	}

@@ -34,10 +34,10 @@ func TestMain(m *testing.M) {
 func own(dir string) {
 	c, err := Start(context.Background(), Options{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		fmt.Println("error:", err)
+		_, _ = fmt.Fprintln(os.Stdout, "error:", err)
 		os.Exit(1)
 	}
-	fmt.Println("ready", c.URL())
+	_, _ = fmt.Fprintln(os.Stdout, "ready", c.URL())
 	select {}
 }
 
@@ -340,6 +340,20 @@ func TestStart_DeepStateDirectoryGetsAShortSocketPath(t *testing.T) {
 	}
 	if _, err := os.Stat(c.place.socket); !os.IsNotExist(err) {
 		t.Fatalf("socket directory is left: %v", err)
+	}
+}
+
+func TestStart_StateDirectoryMayHaveAnyName(t *testing.T) {
+	t.Parallel()
+	parent := stateDir(t)
+	if err := os.Chmod(parent, 0o755); err != nil { //nolint:gosec // passed through by the database user
+		t.Fatal(err)
+	}
+	dir := filepath.Join(parent, "a, \"b' %20 \u00fc\n=?&c")
+	c := start(t, dir)
+	query[int](t, c.URL(), "SELECT 1")
+	if _, err := os.Stat(filepath.Join(dir, "postgres", "data", "PG_VERSION")); err != nil {
+		t.Error(err)
 	}
 }
 

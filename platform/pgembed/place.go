@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -179,13 +180,17 @@ func (p *place) own(dir string) error {
 	return nil
 }
 
+// plainPath is a path that needs no quoting, neither in the server's list of
+// socket directories nor in a connection string's list of hosts.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9/._@+-]+$`)
+
 // makeSocketDir makes an empty socket directory: in the home, or under /tmp
-// when that path is too long for a socket.
+// when that path is too long for a socket or has odd characters.
 func (p *place) makeSocketDir() error {
 	if err := p.removeStaleTemp(); err != nil {
 		return err
 	}
-	if len(p.socket) <= maxSocketDir {
+	if len(p.socket) <= maxSocketDir && plainPath.MatchString(p.socket) {
 		// Inside a directory of the database user nothing is followed or
 		// changed by us as root; what a crashed server left there goes.
 		if err := os.RemoveAll(p.socket); err != nil {
@@ -263,9 +268,9 @@ func realPath(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find absolute path of %s: %w", path, err)
 	}
-	real, err := filepath.EvalSymlinks(abs)
+	resolved, err := filepath.EvalSymlinks(abs)
 	if err != nil {
 		return "", fmt.Errorf("resolve %s: %w", abs, err)
 	}
-	return real, nil
+	return resolved, nil
 }
