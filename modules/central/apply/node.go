@@ -20,12 +20,16 @@ type decoder struct {
 	vars  map[string]string
 	errs  *Errors
 	lines map[string]int // field -> line, as problems name fields
+	// broken are the fields that could not be read: what validation thinks of
+	// their absence is of no interest.
+	broken map[string]bool
 }
 
 func (d *decoder) fail(n *yaml.Node, field, format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
 	if field != "" {
 		msg = field + ": " + msg
+		d.broken[field] = true
 	}
 	*d.errs = append(*d.errs, Error{File: d.file, Line: n.Line, Message: msg})
 }

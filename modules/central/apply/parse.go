@@ -47,7 +47,9 @@ type document struct {
 	file  string
 	line  int
 	lines map[string]int
-	spec  any // *catalog.EdgeSpec and so on, or *person
+	// broken are fields that were reported already.
+	broken map[string]bool
+	spec   any // *catalog.EdgeSpec and so on, or *person
 	// secrets are a client's as declared, newest first; nil: not declared.
 	secrets  []secret.Text
 	generate bool // make a secret where the client has none
@@ -139,7 +141,7 @@ func (docs *Documents) Add(name string, r io.Reader, vars map[string]string) err
 			return fmt.Errorf("read %s: more than %d documents", name, maxDocuments)
 		}
 		if len(n.Content) == 1 && n.Content[0].Tag != "!!null" {
-			docs.document(&decoder{file: name, vars: vars, errs: &docs.errs, lines: map[string]int{}}, n.Content[0])
+			docs.document(&decoder{file: name, vars: vars, errs: &docs.errs, lines: map[string]int{}, broken: map[string]bool{}}, n.Content[0])
 		}
 	}
 }
@@ -174,7 +176,7 @@ func (docs *Documents) document(d *decoder, n *yaml.Node) {
 		}
 		rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
 	}
-	doc := &document{file: d.file, line: n.Line, lines: d.lines}
+	doc := &document{file: d.file, line: n.Line, lines: d.lines, broken: d.broken}
 	read, ok := kinds[kind]
 	switch {
 	case kind == "":
@@ -225,7 +227,7 @@ func readClient(d *decoder, n *yaml.Node, doc *document) {
 		doc.secrets = []secret.Text{c.Secret}
 	}
 	if one && several || (one || several) && c.GenerateSecret {
-		d.fail(n, "secret", "only one of secret, secrets and generate_secret may be there")
+		d.failAt(n, "secret", "only one of secret, secrets and generate_secret may be there")
 	}
 	for i, s := range doc.secrets {
 		if err := validate.Secret(s.Reveal()); err != nil {
@@ -233,9 +235,14 @@ func readClient(d *decoder, n *yaml.Node, doc *document) {
 			if several {
 				field = fmt.Sprintf("secrets[%d]", i)
 			}
-			*d.errs = append(*d.errs, Error{File: d.file, Line: lineOf(d.lines, field, n.Line), Message: field + ": " + err.Error()})
+			d.failAt(n, field, err.Error())
 		}
 	}
+}
+
+// failAt reports a field at its own line.
+func (d *decoder) failAt(n *yaml.Node, field, msg string) {
+	d.fail(&yaml.Node{Line: lineOf(d.lines, field, n.Line)}, field, "%s", msg)
 }
 
 func readPerson(d *decoder, n *yaml.Node, doc *document) {

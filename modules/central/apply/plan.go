@@ -45,6 +45,9 @@ func newPlan(a *Applier, current *catalog.Snapshot) *plan {
 }
 
 func (p *plan) fail(d *document, field, format string, args ...any) {
+	if d.broken[field] {
+		return
+	}
 	msg := fmt.Sprintf(format, args...)
 	if field != "" {
 		msg = field + ": " + msg
