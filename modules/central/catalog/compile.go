@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -284,7 +285,7 @@ func withoutLoopbackPort(uri string) (string, bool) {
 			for n < len(port) && port[n] >= '0' && port[n] <= '9' {
 				n++
 			}
-			if n == 0 || n > 5 {
+			if v, err := strconv.ParseUint(port[:n], 10, 16); err != nil || v == 0 {
 				return "", false
 			}
 			rest = port[n:]
