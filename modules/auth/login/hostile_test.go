@@ -636,3 +636,23 @@ func TestPages_SecurityHeaders(t *testing.T) {
 		t.Errorf("a redirect's Cache-Control is %q", cc)
 	}
 }
+
+func TestRoutes_OtherMethodsAreNotAllowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.start("")
+	root := strings.TrimSuffix(page.url, "/identifier")
+	for _, k := range []struct{ method, step, allow string }{
+		{http.MethodPut, "/otp", "GET, POST"}, {http.MethodDelete, "/identifier", "GET, POST"}, {http.MethodGet, "/choose", "POST"},
+		{http.MethodGet, "/cancel", "POST"}, {http.MethodPost, "", "GET"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), k.method, root+k.step, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := b.do(req); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != k.allow || !strings.Contains(r.body, "request-id") {
+			t.Errorf("%s %s: %d, Allow %q", k.method, k.step, r.status, r.header.Get("Allow"))
+		}
+	}
+}

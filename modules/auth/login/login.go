@@ -87,18 +87,34 @@ func New(d Deps) (*Engine, error) {
 // among them.
 func (e *Engine) Mount(g *echo.Group) {
 	e.d.Pages.Mount(g)
-	l := g.Group("/login/:handle", e.errors)
-	l.GET("", e.current)
-	l.GET("/identifier", e.showIdentifier)
-	l.POST("/identifier", e.identify)
-	l.POST("/choose", e.choose)
-	l.POST("/cancel", e.cancel)
-	for _, f := range e.factors {
-		l.GET("/"+f.Name(), e.showFactor(f))
-		l.POST("/"+f.Name(), e.prove(f))
+	page := func(step string, get, post echo.HandlerFunc) {
+		path, allow := "/login/:handle"+step, "GET, POST"
+		if get == nil {
+			allow = "POST"
+		} else if post == nil {
+			allow = "GET"
+		}
+		// Given to each route, not to a group: a group of echo's answers 404
+		// to methods that it does not know.
+		g.Any(path, func(c echo.Context) error {
+			c.Response().Header().Set(echo.HeaderAllow, allow)
+			return echo.ErrMethodNotAllowed
+		}, e.errors)
+		if get != nil {
+			g.GET(path, get, e.errors)
+		}
+		if post != nil {
+			g.POST(path, post, e.errors)
+		}
 	}
-	l.GET("/password/change", e.showChange)
-	l.POST("/password/change", e.change)
+	page("", e.current, nil)
+	page("/identifier", e.showIdentifier, e.identify)
+	page("/choose", nil, e.choose)
+	page("/cancel", nil, e.cancel)
+	for _, f := range e.factors {
+		page("/"+f.Name(), e.showFactor(f), e.prove(f))
+	}
+	page("/password/change", e.showChange, e.change)
 }
 
 const (
@@ -111,15 +127,13 @@ const (
 
 // Run sends messages and deletes expired rows until ctx ends.
 func (e *Engine) Run(ctx context.Context) error {
-	now := e.d.Clock.Now
+	// The module sweeps the other tables; here an expired row is still good for
+	// something.
+	sweeper := &postgres.Sweeper{DB: e.d.DB, Now: func() time.Time { return e.d.Clock.Now().Add(-restartable) }, Every: sweepEvery,
+		Sweeps: []postgres.Sweep{{Table: "auth.conversation", Column: "expires_at"}}, Log: e.d.Log}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.outbox.Run(ctx) })
-	sweep := func(now func() time.Time, sweeps ...postgres.Sweep) {
-		s := &postgres.Sweeper{DB: e.d.DB, Now: now, Every: sweepEvery, Sweeps: sweeps, Log: e.d.Log}
-		g.Go(func() error { return s.Run(ctx) })
-	}
-	sweep(now, postgres.Sweep{Table: "auth.throttle", Column: "expires_at"}, postgres.Sweep{Table: "auth.message", Column: "expires_at"})
-	sweep(func() time.Time { return now().Add(-restartable) }, postgres.Sweep{Table: "auth.conversation", Column: "expires_at"})
+	g.Go(func() error { return sweeper.Run(ctx) })
 	return g.Wait() //nolint:wrapcheck // both say what they are
 }
 

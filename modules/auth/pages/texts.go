@@ -70,6 +70,9 @@ func loadTexts() (*Texts, error) {
 	return t, nil
 }
 
+// Locales returns the languages that there are texts in.
+func (t *Texts) Locales() []string { return slices.Clone(t.locales) }
+
 // Locale picks the language: what the request asked for (ui_locales), then what
 // the browser accepts.
 func (t *Texts) Locale(uiLocales []string, acceptLanguage string) string {
