@@ -141,6 +141,11 @@ func TestAuthorize_RefusalsGoBackToTheClient(t *testing.T) {
 			t.Errorf("%s: %v", name, q)
 		}
 	}
+	for _, state := range []string{"\u4f60\u597d &=+%#", strings.Repeat("s", 2048), `"<script>`} {
+		if _, q := g.get("/authorize", with(authRequest(), "state", state), cookied(cookie)).location(t); q.Get("state") != state || !q.Has("code") {
+			t.Errorf("state %q came back as %q", state, q.Get("state"))
+		}
+	}
 	if len(g.login.started) != 0 {
 		t.Error("a refused request started a login")
 	}

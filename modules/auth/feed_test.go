@@ -163,7 +163,9 @@ func TestFeed_NotLoadedIs503(t *testing.T) {
 		t.Error("ready before the first reading")
 	}
 	g.module.feed.Follower = fresh
-	a := g.do(http.MethodGet, "/internal/revocations", nil, g.asEdge(signer))
+	hurried, hangUp := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer hangUp()
+	a := g.do(http.MethodGet, "/internal/revocations", nil, g.asEdge(signer), func(r *http.Request) { *r = *r.WithContext(hurried) })
 	if a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}

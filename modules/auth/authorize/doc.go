@@ -19,5 +19,6 @@
 // "claims" is not supported and is ignored, as OpenID Connect Core section 5.5
 // asks ("SHOULD return a set of Claims"); acr_values are voluntary (section
 // 3.1.2.1) and travel to the login. Stricter than the text: state is limited to
-// 2048 characters of VSCHAR, which is what RFC 6749 appendix A.5 lets it be.
+// 2048 bytes. Looser: it may be any UTF-8 without control characters, not only
+// VSCHAR (RFC 6749 appendix A.5), since it only travels percent-encoded.
 package authorize

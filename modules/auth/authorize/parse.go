@@ -100,10 +100,10 @@ func parse(t tenant.At, cl *catalog.Client, redirectURI string, p oauth.Params) 
 func parseState(r *authorization.Request, p oauth.Params) error {
 	state := p.Get("state")
 	if len(state) > maxState {
-		return oauth.Refuse(oauth.InvalidRequest, "state is longer than 2048 characters")
+		return oauth.Refuse(oauth.InvalidRequest, "state is longer than 2048 bytes")
 	}
-	if !printable(state) {
-		return oauth.Refuse(oauth.InvalidRequest, "state contains a character that is not printable ASCII")
+	if !clean(state) {
+		return oauth.Refuse(oauth.InvalidRequest, "state contains a control character or is not UTF-8")
 	}
 	r.State = state
 	return nil

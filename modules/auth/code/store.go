@@ -103,7 +103,7 @@ WITH code AS (
 ), replayed AS (
     SELECT user_id, grant_id FROM code WHERE tenant_id = $2 AND client_id = $3 AND used_at IS NOT NULL AND grant_id IS NOT NULL
 ), revoked AS (
-    UPDATE auth.grants g SET revoked_at = $4 FROM replayed r
+    UPDATE auth.grants g SET revoked_at = $4, expires_at = LEAST(g.expires_at, $5) FROM replayed r
     WHERE g.user_id = r.user_id AND g.id = r.grant_id AND g.revoked_at IS NULL
     RETURNING g.id
 ), logged AS (

@@ -63,7 +63,7 @@ WITH ended AS (
     WHERE user_id = $1 AND id = $2 AND ended_at IS NULL
     RETURNING user_id, id
 ), revoked AS (
-    UPDATE auth.grants g SET revoked_at = $3 FROM ended e
+    UPDATE auth.grants g SET revoked_at = $3, expires_at = LEAST(g.expires_at, $4) FROM ended e
     WHERE g.user_id = e.user_id AND g.session_id = e.id AND NOT g.offline AND g.revoked_at IS NULL
 ), logged AS (
     INSERT INTO auth.revocation (kind, subject, at, expires_at)

@@ -62,7 +62,8 @@ type request struct {
 	redirect string          // registered with client; empty: none
 	state    string
 	csrf     string
-	doubt    error // why the person has to be asked
+	locales  string // ui_locales
+	doubt    error  // why the person has to be asked
 }
 
 // Handle answers GET and POST /logout.
@@ -100,7 +101,7 @@ func parse(c echo.Context, t tenant.At) (*request, error) {
 	if name, twice := p.Duplicate("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "logout_hint", "ui_locales", "csrf"); twice {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", name)
 	}
-	r := &request{csrf: p.Get("csrf"), state: p.Get("state")}
+	r := &request{csrf: p.Get("csrf"), state: p.Get("state"), locales: p.Get("ui_locales")}
 	if len(r.state) > maxState {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "state is longer than 2048 bytes")
 	}
@@ -168,6 +169,9 @@ func (e *Endpoint) confirm(c echo.Context, r *request, cookie string) error {
 		if r.state != "" {
 			hidden.Set("state", r.state)
 		}
+	}
+	if r.locales != "" {
+		hidden.Set("ui_locales", r.locales)
 	}
 	oauth.NoStore(c.Response().Header())
 	return e.pages.ConfirmLogout(c, base64.RawURLEncoding.EncodeToString(e.mac.Sum(nil, []byte(cookie))), hidden)

@@ -95,10 +95,11 @@ func (s *Store) rotate(ctx context.Context, u *use) (*family, error) {
 	return &f, nil
 }
 
-// revokeSQL ends a family of the given client, durably, and tells it.
+// revokeSQL ends a family of the given client, durably, and tells it. The row
+// goes with its entry in the log: nothing asks for it after.
 const revokeSQL = `
 WITH revoked AS (
-    UPDATE auth.grants SET revoked_at = $5
+    UPDATE auth.grants SET revoked_at = $5, expires_at = LEAST(expires_at, $6)
     WHERE user_id = $1 AND id = $2 AND tenant_id = $3 AND client_id = $4 AND revoked_at IS NULL
     RETURNING id
 ), logged AS (

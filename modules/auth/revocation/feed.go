@@ -53,11 +53,7 @@ func (f *Feed) Handle(c echo.Context) error {
 	ctx := c.Request().Context()
 	for {
 		entries, head, changed, loaded := f.Follower.since(after, gaps)
-		if !loaded && !wait {
-			return &httpserver.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
-				Detail: "the revocation log has not been read yet", Reason: "not_loaded"}
-		}
-		if !wait || len(entries) > 0 {
+		if loaded && (!wait || len(entries) > 0) {
 			return answer(c, Batch{entries, head})
 		}
 		select {
@@ -66,6 +62,11 @@ func (f *Feed) Handle(c echo.Context) error {
 		case <-timer.C:
 		case <-httpserver.Stopping(ctx):
 		case <-ctx.Done():
+		}
+		if !loaded {
+			// An empty answer would say that nothing is revoked.
+			return &httpserver.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
+				Detail: "the revocation log has not been read yet", Reason: "not_loaded"}
 		}
 		return answer(c, Batch{[]Entry{}, head})
 	}

@@ -176,7 +176,7 @@ func (f *Follower) take(fresh []Entry) {
 		f.add(e, now)
 	}
 	f.forget(now)
-	if len(fresh) > 0 {
+	if len(fresh) > 0 || first {
 		close(f.changed)
 		f.changed = make(chan struct{})
 	}
