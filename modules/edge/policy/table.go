@@ -50,7 +50,11 @@ func (n *node) insert(e *catalog.EndpointSpec) bool {
 	for i, s := range segments {
 		switch {
 		case !strings.ContainsAny(s, "{}"):
-			decoded, _, reason := rewriteSegment(s)
+			_, reason := checkSegment(s)
+			decoded := s
+			if reason == Allowed {
+				decoded, _, reason = rewriteSegment(s)
+			}
 			if reason != Allowed || decoded == "." || decoded == ".." || decoded == "" && i < len(segments)-1 {
 				return false
 			}
