@@ -37,10 +37,10 @@ type Documents struct {
 
 // Err returns what was wrong with reading, as [Errors], or nil. [Applier]
 // reports it together with what validation finds.
-func (d *Documents) Err() error { return slices.Clone(d.errs).orNil() }
+func (docs *Documents) Err() error { return slices.Clone(docs.errs).orNil() }
 
 // Len returns how many documents there are.
-func (d *Documents) Len() int { return len(d.list) }
+func (docs *Documents) Len() int { return len(docs.list) }
 
 type document struct {
 	of    validate.Ref

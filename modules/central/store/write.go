@@ -51,8 +51,9 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET spec = $3, version = central.client.ve
 // and so on. A client's secrets are written by [PutSecrets]. References must
 // be there already: edges, tenants, then the rest.
 func Put(ctx context.Context, tx pgx.Tx, spec any, now time.Time) error {
-	statement, args := "", []any{}
 	var of validate.Ref
+	var statement string
+	var args []any // beyond the common four
 	switch s := spec.(type) {
 	case *catalog.EdgeSpec:
 		of, statement = validate.Ref{Kind: validate.KindEdge, ID: s.ID}, putEdge
