@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -64,13 +65,20 @@ func kindOf(c echo.Context) kind {
 	return other
 }
 
-// codes of echo's own errors, as OAuth names such things.
+// statusClientGone is in the log where the client hung up before its answer
+// (nginx's convention): nobody reads it, and it is no fault of ours.
+const statusClientGone = 499
+
+// classify names any error as OAuth would.
 func classify(err error) *oauth.Error {
 	if e, ok := oauth.AsError(err); ok {
 		return e
 	}
 	if httpserver.Unavailable(err) {
 		return &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "a part of the service is unavailable, try again shortly", Cause: err}
+	}
+	if errors.Is(err, context.Canceled) {
+		return &oauth.Error{Status: statusClientGone, Code: oauth.TemporarilyUnavailable, Cause: err}
 	}
 	p := httpserver.AsProblem(err)
 	e := &oauth.Error{Status: p.Status, Description: strings.ToLower(http.StatusText(p.Status)), Cause: err}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,6 +33,7 @@ func TestHandleError_WritesForWhoReads(t *testing.T) {
 		"wrapped refusal":              {"/token", "", fmt.Errorf("x: %w", oauth.Refuse(oauth.InvalidGrant, "no")), 400, `"error":"invalid_grant"`},
 		"unknown route for a program":  {"", "application/json", echo.ErrNotFound, 404, `"status":404`},
 		"unknown route for a browser":  {"", "text/html,*/*", echo.ErrNotFound, 404, `"Page":"error"`},
+		"client hung up":               {"/token", "", fmt.Errorf("x: %w", context.Canceled), 499, ""},
 		"large body":                   {"/token", "", echo.NewHTTPError(413, "over"), 413, `"error":"invalid_request"`},
 		"no configuration, token":      {"/token", "", echo.NewHTTPError(503, "not loaded"), 503, `"error":"temporarily_unavailable"`},
 		"no configuration, well-known": {"/.well-known/jwks.json", "text/html", echo.NewHTTPError(503, "not loaded"), 503, `"status":503`},

@@ -125,6 +125,25 @@ func TestFeed_GivesWhatIsNewAndFillsGaps(t *testing.T) {
 	}
 }
 
+func TestFollower_ResyncFollowsALogThatLostItsEnd(t *testing.T) {
+	t.Parallel()
+	declare, signer := withEdge(t)
+	g := newRig(t, declare)
+	got, _, _ := g.signInAndExchange("openid")
+	for range 3 {
+		g.entry("lost")
+	}
+	g.pull()
+	g.exec("TRUNCATE auth.revocation RESTART IDENTITY")
+	g.exec("INSERT INTO auth.revocation (kind, subject, at, expires_at) VALUES ('token', $1, $2, $3)",
+		claims(t, got.access)["jti"], g.clock.Now(), g.clock.Now().Add(time.Hour))
+	must(t, g.module.follower.Resync(context.Background()))
+	g.refused(g.get("/userinfo", nil, bearer(got.access)), 401, "invalid_token")
+	if b := g.feed("", signer); len(b.Entries) != 1 || b.Head != 1 {
+		t.Errorf("the feed still has %+v", b)
+	}
+}
+
 func TestFeed_WaitsAndWakes(t *testing.T) {
 	t.Parallel()
 	declare, signer := withEdge(t)
@@ -175,6 +194,12 @@ func TestKeys_OneActivePerAlgorithmHoweverManyStart(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	g.exec("DELETE FROM central.signing_key")
+	g.compile()
+	for _, path := range []string{"/.well-known/jwks.json", "/.well-known/openid-configuration"} {
+		if a := g.do(http.MethodGet, path, nil); a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || a.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s without keys: %d %v", path, a.StatusCode, a.Header)
+		}
+	}
 	errs := make(chan error)
 	const processes = 4
 	for range processes {

@@ -109,7 +109,7 @@ func newRig(t testing.TB, change ...func(*catalog.Snapshot)) *rig {
 		f(g.spec)
 	}
 	g.compile()
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	g.module, err = assemble(Deps{
 		DB: conn, DatabaseURL: dbURL, Catalog: g.holder, Clock: g.clock, Random: rand.Reader, TokenKeys: g.keys, Encryption: g.keyring,
 		Log: log, Meter: noop.NewMeterProvider().Meter("test"), Outbound: http.DefaultClient, Issuer: issuer, RootTenant: "demo",

@@ -63,6 +63,37 @@ func TestLogout_SureEndsTheSessionInTwoStatements(t *testing.T) {
 	}
 }
 
+func TestLogout_WinsAgainstRefreshesThatRunMeanwhile(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	got, cookie, _ := g.signInAndExchange("openid")
+	var mu sync.Mutex
+	known := []string{got.refresh}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				mu.Lock()
+				last := known[len(known)-1]
+				mu.Unlock()
+				a := g.post("/token", refreshing(last), basic("app"))
+				if a.StatusCode != http.StatusOK {
+					return
+				}
+				next := g.tokensOf(a).refresh
+				mu.Lock()
+				known = append(known, next)
+				mu.Unlock()
+			}
+		})
+	}
+	g.get("/logout", form("id_token_hint", got.id, "post_logout_redirect_uri", bye), cookied(cookie)).location(t)
+	wg.Wait()
+	for _, token := range known {
+		g.refreshRefused(token)
+	}
+}
+
 func TestLogout_DoubtAsksThePerson(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(s *catalog.Snapshot) {

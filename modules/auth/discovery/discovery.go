@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
+	"versola/platform/httpserver"
 	"versola/platform/jose"
 )
 
@@ -60,6 +60,9 @@ type Endpoint struct {
 func New(k Capabilities) *Endpoint {
 	return &Endpoint{tenant.NewDerived(func(c *catalog.Catalog) map[string][]byte {
 		out := map[string][]byte{}
+		if len(signingAlgs(c)) == 0 {
+			return out
+		}
 		for _, t := range c.Tenants() {
 			if body, err := json.Marshal(describe(tenant.At{Tenant: t, Catalog: c}, k)); err == nil {
 				out[t.ID] = body
@@ -77,7 +80,10 @@ func (e *Endpoint) Handle(c echo.Context) error {
 	t := tenant.Of(c)
 	body, ok := e.documents.Of(t.Catalog)[t.ID]
 	if !ok {
-		return fmt.Errorf("metadata of tenant %s cannot be encoded", t.ID)
+		// Before the first keys exist no token can be made, and caches would
+		// keep a document that says so.
+		return &httpserver.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
+			Detail: "there is no signing key yet", Reason: "no_keys"}
 	}
 	c.Response().Header().Set("Cache-Control", maxAge)
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)

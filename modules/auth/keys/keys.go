@@ -13,6 +13,7 @@ import (
 
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
+	"versola/platform/httpserver"
 	"versola/platform/jose"
 	"versola/platform/postgres"
 	"versola/platform/secret"
@@ -91,7 +92,9 @@ func NewEndpoint() *Endpoint {
 func (e *Endpoint) Handle(c echo.Context) error {
 	body := e.document.Of(tenant.Of(c).Catalog)
 	if body == nil {
-		return fmt.Errorf("signing keys cannot be encoded")
+		// Before the first keys exist; an empty set would be kept by caches.
+		return &httpserver.Problem{Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
+			Detail: "there is no signing key yet", Reason: "no_keys"}
 	}
 	c.Response().Header().Set("Cache-Control", maxAge)
 	return c.Blob(http.StatusOK, "application/jwk-set+json", body)
@@ -107,6 +110,9 @@ func document(c *catalog.Catalog) []byte {
 			return nil
 		}
 		set.Keys = append(set.Keys, jwk)
+	}
+	if len(set.Keys) == 0 {
+		return nil
 	}
 	body, err := json.Marshal(set)
 	if err != nil {

@@ -68,7 +68,8 @@ func NewFollower(db *postgres.DB, url string, clk clock.Clock, log *slog.Logger)
 func (f *Follower) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	listener := &postgres.Listener{URL: f.url, Channel: Channel, Log: f.log,
-		OnConnect: f.pull, OnNotify: func(ctx context.Context, _ string) { f.pull(ctx) }}
+		OnConnect: func(ctx context.Context) { f.report(ctx, f.Resync(ctx)) },
+		OnNotify:  func(ctx context.Context, _ string) { f.report(ctx, f.Pull(ctx)) }}
 	group.Go(func() error { return listener.Run(ctx) })
 	group.Go(func() error {
 		tick := time.NewTicker(pollEvery)
@@ -78,7 +79,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-tick.C:
-				f.pull(ctx)
+				f.report(ctx, f.Pull(ctx))
 			}
 		}
 	})
@@ -102,9 +103,8 @@ func (f *Follower) Head() int64 {
 	return f.head
 }
 
-// pull pulls, and logs an outage once, not at every poll.
-func (f *Follower) pull(ctx context.Context) {
-	err := f.Pull(ctx)
+// report logs an outage once, not at every poll.
+func (f *Follower) report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -134,37 +134,64 @@ func (f *Follower) Pull(ctx context.Context) error {
 	f.pulling.Lock()
 	defer f.pulling.Unlock()
 	f.mu.RLock()
-	head, gaps := f.head, slices.Collect(maps.Keys(f.gaps))
+	loaded, head, gaps := f.loaded, f.head, slices.Collect(maps.Keys(f.gaps))
 	f.mu.RUnlock()
 	if gaps == nil {
 		gaps = []int64{}
 	}
-	rows, err := f.db.Query(ctx, pullSQL, head, gaps)
+	fresh, err := f.query(ctx, head, gaps)
 	if err != nil {
-		return fmt.Errorf("query revocation log: %w", err)
+		return err
 	}
-	fresh, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
-	if err != nil {
-		return fmt.Errorf("read revocation log: %w", err)
-	}
-	f.take(fresh)
+	f.take(fresh, !loaded)
 	return nil
 }
 
-// take adds entries, which are in the order of their numbers.
-func (f *Follower) take(fresh []Entry) {
+// Resync reads the whole log anew. After a lost connection it may be another
+// server that answers, to which the last entries had not been replicated: its
+// numbers may be lower than those seen before, and be given out again.
+func (f *Follower) Resync(ctx context.Context) error {
+	f.pulling.Lock()
+	defer f.pulling.Unlock()
+	all, err := f.query(ctx, 0, []int64{})
+	if err != nil {
+		return err
+	}
+	f.take(all, true)
+	return nil
+}
+
+func (f *Follower) query(ctx context.Context, head int64, gaps []int64) ([]Entry, error) {
+	rows, err := f.db.Query(ctx, pullSQL, head, gaps)
+	if err != nil {
+		return nil, fmt.Errorf("query revocation log: %w", err)
+	}
+	fresh, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
+	if err != nil {
+		return nil, fmt.Errorf("read revocation log: %w", err)
+	}
+	return fresh, nil
+}
+
+// take adds entries, which are in the order of their numbers; anew: they are
+// the whole log.
+func (f *Follower) take(fresh []Entry, anew bool) {
 	now := f.clock.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	first := !f.loaded
 	f.loaded = true
+	if anew {
+		f.head, f.entries = 0, nil
+		clear(f.gaps)
+		clear(f.subjects)
+	}
 	for _, e := range fresh {
 		if e.Seq > f.head {
 			// Numbers that the log lacks from before this process read it
 			// first may be swept or rolled back, but the newest of them may
 			// also still be on their way.
 			from := f.head + 1
-			if first && len(f.entries) == 0 && len(f.gaps) == 0 {
+			if anew && f.head == 0 {
 				from = max(from, e.Seq-maxGaps/2)
 			}
 			for n := max(from, e.Seq-maxGaps); n < e.Seq; n++ {
@@ -176,7 +203,7 @@ func (f *Follower) take(fresh []Entry) {
 		f.add(e, now)
 	}
 	f.forget(now)
-	if len(fresh) > 0 || first {
+	if len(fresh) > 0 || anew {
 		close(f.changed)
 		f.changed = make(chan struct{})
 	}
