@@ -567,6 +567,17 @@ func TestOTP_CodeWorksFiveTimesAndFiveMinutes(t *testing.T) {
 	if !strings.Contains(errorOf(page), "Ask for a new one") {
 		t.Errorf("the sixth try: %q at %s", errorOf(page), page.url)
 	}
+	for _, again := range []func() response{
+		func() response { return b.follow(b.submit(b.follow(b.submit(page, "use-password")), "use-code")) },
+		func() response {
+			return b.follow(b.submit(b.get(strings.TrimSuffix(page.url, "otp")+"identifier"), "identifier", "identifier", phone))
+		},
+	} {
+		page = again()
+		if page = b.follow(b.submit(page, "code", "code", code)); !strings.Contains(errorOf(page), "Ask for a new one") {
+			t.Errorf("after going back and forth: %q at %s", errorOf(page), page.url)
+		}
+	}
 }
 
 func TestOTP_CodeOfAnotherConversationIsWorthless(t *testing.T) {
@@ -654,5 +665,46 @@ func TestRoutes_OtherMethodsAreNotAllowed(t *testing.T) {
 		if r := b.do(req); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != k.allow || !strings.Contains(r.body, "request-id") {
 			t.Errorf("%s %s: %d, Allow %q", k.method, k.step, r.status, r.header.Get("Allow"))
 		}
+	}
+}
+
+func TestCookies_OnHTTPSAreBoundToTheHost(t *testing.T) {
+	t.Parallel()
+	w := newWorldAt(t, "https://id.example")
+	r := w.browser().get("/authorize")
+	cookie := r.header.Get("Set-Cookie")
+	for _, want := range []string{"__Host-versola_auth_browser=", "; Path=/", "; HttpOnly", "; Secure", "; SameSite=Lax"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("cookie %q lacks %q", cookie, want)
+		}
+	}
+	if strings.Contains(cookie, "Domain") {
+		t.Errorf("cookie %q has a domain", cookie)
+	}
+}
+
+func TestPages_OutOfTheirTurnSayNothingOfOtherTenants(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	// People of one directory do not exist in another.
+	page := b.follow(b.get("/t/other/authorize"))
+	page = b.follow(b.submit(page, "identifier", "identifier", email))
+	if !strings.Contains(page.url, "/t/other/login/") || !strings.HasSuffix(page.url, "/password") {
+		t.Fatalf("at %s", page.url)
+	}
+	if page = b.follow(b.submit(page, "password", "password", pass)); errorOf(page) == "" {
+		t.Errorf("signed in to another directory: %s", page.url)
+	}
+	// Tenants of one directory share the limits and the sign-in.
+	page = b.follow(b.get("/t/sister/authorize"))
+	page = b.follow(b.submit(page, "identifier", "identifier", email))
+	res := b.submit(page, "password", "password", pass)
+	w.codeOf(res)
+	if !strings.Contains(res.location, url.QueryEscape("http://127.0.0.1/t/sister")) {
+		t.Errorf("issuer in %s", res.location)
+	}
+	if b.sessionOf("demo") == nil || b.sessionOf("other") != nil {
+		t.Error("the session is not the directory's")
 	}
 }

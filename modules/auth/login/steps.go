@@ -3,6 +3,7 @@ package login
 import (
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -141,8 +142,11 @@ func (e *Engine) enterFactor(v *visit, f factor.Factor, s state, lookUp *user.Id
 	account := e.keys.Account(v.t.Directory, *s.Identifier)
 	s.Account, s.Factor, s.Error, s.Notice = hex.EncodeToString(account), f.Name(), "", ""
 	if !begun.Keep {
+		// Other factors keep what they have, their tries too: going back and
+		// forth gives nobody more of them.
 		s.Factors = with(s.Factors, f.Name(), begun.State)
-		s.Tries = map[string]int{}
+		s.Tries = maps.Clone(s.Tries)
+		delete(s.Tries, f.Name())
 	}
 	n := entry{
 		handleHash: v.hash, version: v.conversation.Version, now: v.now, account: account, rules: begun.Rules, directory: v.t.Directory,
@@ -184,9 +188,7 @@ func (e *Engine) refuseEntry(v *visit, f factor.Factor, lookUp *user.Identifier,
 // with returns m with one entry changed; an empty value removes it.
 func with(m map[string]json.RawMessage, name string, value json.RawMessage) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(m)+1)
-	for k, x := range m {
-		out[k] = x
-	}
+	maps.Copy(out, m)
 	delete(out, name)
 	if len(value) > 0 {
 		out[name] = value

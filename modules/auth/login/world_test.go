@@ -113,6 +113,11 @@ func keys(t testing.TB) []secret.Key {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldAt(t, "http://127.0.0.1")
+}
+
+func newWorldAt(t testing.TB, publicURL string) *world {
+	t.Helper()
 	w := &world{t: t, db: pgtest.Open(t, db.Auth()), clock: clock.NewFake(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)), outbox: &outbox{}, users: map[string]id.UUID{}}
 	w.ender = &ender{db: w.db, clock: w.clock}
 	w.compile()
@@ -120,7 +125,7 @@ func newWorld(t testing.TB) *world {
 	if os.Getenv("LOGIN_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	renderer, err := pages.New("http://127.0.0.1")
+	renderer, err := pages.New(publicURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +134,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w.store = session.NewStore(w.db, w.clock)
 	w.engine, err = login.New(login.Deps{
-		DB: w.db, Clock: w.clock, Random: rand.Reader, Log: log, PublicURL: "http://127.0.0.1", Encryption: keys(t), Tokens: keys(t),
+		DB: w.db, Clock: w.clock, Random: rand.Reader, Log: log, PublicURL: publicURL, Encryption: keys(t), Tokens: keys(t),
 		Pages: renderer, Hasher: w.hasher, Sessions: w.store, Ender: w.ender, Sender: w.outbox, FakeCode: code,
 	})
 	if err != nil {
