@@ -42,7 +42,7 @@ type fixture struct {
 	hasher *countingHasher
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	dbx := pgtest.Open(t, db.Auth(), db.Central())
 	f := &fixture{clock: clock.NewFake(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), hasher: &countingHasher{}}
@@ -55,7 +55,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func parse(t *testing.T, text string, vars map[string]string) *Documents {
+func parse(t testing.TB, text string, vars map[string]string) *Documents {
 	t.Helper()
 	docs := &Documents{}
 	if err := docs.Add("a.yaml", strings.NewReader(text), vars); err != nil {

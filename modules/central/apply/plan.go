@@ -16,7 +16,8 @@ import (
 type plan struct {
 	applier  *Applier
 	current  *catalog.Snapshot
-	next     *catalog.Snapshot // its clients' secrets are only counted
+	next     *catalog.Snapshot    // its clients' secrets are only counted
+	index    map[validate.Ref]int // where an entity stands in next's list of its kind
 	entries  []*entry
 	byRef    map[validate.Ref]*entry
 	byPerson map[string]*document // "directory identifier" -> who has it
@@ -41,7 +42,32 @@ func newPlan(a *Applier, current *catalog.Snapshot) *plan {
 	next.Roles = slices.Clone(current.Roles)
 	next.Clients = slices.Clone(current.Clients)
 	next.Presets = slices.Clone(current.Presets)
-	return &plan{applier: a, current: current, next: &next, byRef: map[validate.Ref]*entry{}, byPerson: map[string]*document{}}
+	p := &plan{applier: a, current: current, next: &next, index: map[validate.Ref]int{}, byRef: map[validate.Ref]*entry{}, byPerson: map[string]*document{}}
+	for i, e := range next.Edges {
+		p.index[validate.Ref{Kind: validate.KindEdge, ID: e.ID}] = i
+	}
+	for i, e := range next.Tenants {
+		p.index[validate.Ref{Kind: validate.KindTenant, ID: e.ID}] = i
+	}
+	for i, e := range next.Scopes {
+		p.index[validate.Ref{Kind: validate.KindScope, Tenant: e.Tenant, ID: e.ID}] = i
+	}
+	for i, e := range next.Resources {
+		p.index[validate.Ref{Kind: validate.KindResource, Tenant: e.Tenant, ID: e.ID}] = i
+	}
+	for i, e := range next.Permissions {
+		p.index[validate.Ref{Kind: validate.KindPermission, Tenant: e.Tenant, ID: e.ID}] = i
+	}
+	for i, e := range next.Roles {
+		p.index[validate.Ref{Kind: validate.KindRole, Tenant: e.Tenant, ID: e.ID}] = i
+	}
+	for i, e := range next.Clients {
+		p.index[validate.Ref{Kind: validate.KindClient, Tenant: e.Tenant, ID: e.ID}] = i
+	}
+	for i, e := range next.Presets {
+		p.index[validate.Ref{Kind: validate.KindPreset, Tenant: e.Tenant, ID: e.ID}] = i
+	}
+	return p
 }
 
 func (p *plan) fail(d *document, field, format string, args ...any) {
@@ -66,30 +92,31 @@ func (p *plan) add(d *document) {
 	p.byRef[d.of] = e
 	switch s := d.spec.(type) {
 	case *catalog.EdgeSpec:
-		overlay(e, &p.next.Edges, s, func(o *catalog.EdgeSpec) bool { return o.ID == s.ID })
+		overlay(p, e, &p.next.Edges, s)
 	case *catalog.TenantSpec:
 		p.tenant(e, s)
 	case *catalog.ScopeSpec:
-		overlay(e, &p.next.Scopes, s, func(o *catalog.ScopeSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+		overlay(p, e, &p.next.Scopes, s)
 	case *catalog.ResourceSpec:
-		overlay(e, &p.next.Resources, s, func(o *catalog.ResourceSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+		overlay(p, e, &p.next.Resources, s)
 	case *catalog.PermissionSpec:
-		overlay(e, &p.next.Permissions, s, func(o *catalog.PermissionSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+		overlay(p, e, &p.next.Permissions, s)
 	case *catalog.RoleSpec:
-		overlay(e, &p.next.Roles, s, func(o *catalog.RoleSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+		overlay(p, e, &p.next.Roles, s)
 	case *catalog.ClientSpec:
 		p.client(e, s)
 	case *catalog.PresetSpec:
-		overlay(e, &p.next.Presets, s, func(o *catalog.PresetSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+		overlay(p, e, &p.next.Presets, s)
 	}
 }
 
 // overlay puts spec in the place of the entity that it declares, or after the
 // last, and notes what differs. It returns the entity that was there.
-func overlay[T any](e *entry, list *[]T, spec *T, same func(*T) bool) *T {
-	i := slices.IndexFunc(*list, func(o T) bool { return same(&o) })
-	if i < 0 {
+func overlay[T any](p *plan, e *entry, list *[]T, spec *T) *T {
+	i, ok := p.index[e.doc.of]
+	if !ok {
 		e.change.Action = Created
+		p.index[e.doc.of] = len(*list)
 		*list = append(*list, *spec)
 		return nil
 	}
@@ -136,7 +163,7 @@ func members(v any) map[string]any {
 }
 
 func (p *plan) tenant(e *entry, s *catalog.TenantSpec) {
-	was := overlay(e, &p.next.Tenants, s, func(o *catalog.TenantSpec) bool { return o.ID == s.ID })
+	was := overlay(p, e, &p.next.Tenants, s)
 	if was != nil && was.Profile != s.Profile {
 		p.fail(e.doc, "security_profile", "is %q and cannot be changed", was.Profile)
 	}
@@ -144,17 +171,13 @@ func (p *plan) tenant(e *entry, s *catalog.TenantSpec) {
 
 // client lays a client over the configuration and decides about its secrets.
 func (p *plan) client(e *entry, s *catalog.ClientSpec) {
-	s = clone(s)
 	var stored []catalog.SealedSecret
-	i := slices.IndexFunc(p.current.Clients, func(o catalog.ClientSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
-	if i >= 0 {
-		stored = p.current.Clients[i].Secrets
-		bare := p.current.Clients[i]
-		bare.Secrets = nil
-		p.next.Clients[i] = bare
+	if i, ok := p.index[e.doc.of]; ok {
+		stored = p.next.Clients[i].Secrets
+		p.next.Clients[i].Secrets = nil // compared by themselves
 	}
-	overlay(e, &p.next.Clients, s, func(o *catalog.ClientSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
-	at := slices.IndexFunc(p.next.Clients, func(o catalog.ClientSpec) bool { return o.Tenant == s.Tenant && o.ID == s.ID })
+	overlay(p, e, &p.next.Clients, s)
+	at := p.index[e.doc.of]
 	p.next.Clients[at].Secrets = stored
 	want, declared := e.doc.secrets, e.doc.secrets != nil
 	switch {
@@ -175,8 +198,6 @@ func (p *plan) client(e *entry, s *catalog.ClientSpec) {
 		e.change.Fields = append(e.change.Fields, "secrets")
 	}
 }
-
-func clone(s *catalog.ClientSpec) *catalog.ClientSpec { c := *s; return &c }
 
 // sameSecrets compares what is stored with what is wanted. A secret that does
 // not open is another.
