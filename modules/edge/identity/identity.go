@@ -8,25 +8,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jwe"
 	"github.com/lestrrat-go/jwx/v2/jwk"
 
+	"versola/modules/central/catalog/edgeauth"
 	"versola/platform/clock"
-	"versola/platform/id"
 	"versola/platform/jose"
 	"versola/platform/secret"
-)
-
-const (
-	// assertionType is the media type of what authenticates an edge.
-	assertionType = "versola-edge+jwt"
-	// assertionAudience names the feeds.
-	assertionAudience = "versola-internal"
-	// assertionTTL is the longest the feeds accept.
-	assertionTTL = 60 * time.Second
 )
 
 // Errors of this package.
@@ -92,17 +82,9 @@ func (i *Identity) EdgeID() string { return i.id }
 // Authorize puts a fresh assertion of the edge's identity on a request to a
 // feed.
 func (i *Identity) Authorize(r *http.Request) error {
-	now := i.clock.Now()
-	payload, err := json.Marshal(map[string]any{
-		"iss": i.id, "sub": i.id, "aud": assertionAudience,
-		"iat": now.Unix(), "exp": now.Add(assertionTTL).Unix(), "jti": id.Short(i.random, 16),
-	})
+	assertion, err := edgeauth.Sign(i.signer, i.id, i.clock.Now(), i.random)
 	if err != nil {
-		return fmt.Errorf("encode edge assertion: %w", err)
-	}
-	assertion, err := i.signer.Sign(assertionType, payload)
-	if err != nil {
-		return fmt.Errorf("sign edge assertion: %w", err)
+		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+assertion)
 	return nil
