@@ -27,7 +27,7 @@ func run(ctx context.Context) int {
 	// The memory limit of a container becomes Go's soft limit, less a tenth
 	// for what Go does not count. GOMEMLIMIT wins; without a limit nothing
 	// happens.
-	_, _ = memlimit.SetGoMemLimitWithOpts(memlimit.WithRatio(0.9), memlimit.WithProvider(memlimit.FromCgroup))
+	_, _ = memlimit.Set(memlimit.WithRatio(0.9), memlimit.WithProvider(memlimit.FromCgroup))
 
 	root := &cobra.Command{
 		Use:           "versola",

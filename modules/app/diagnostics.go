@@ -48,7 +48,7 @@ func (r *readiness) answer() readyAnswer {
 
 // mountDiagnostics serves what operators and their tools look at. It is never
 // on a public listener.
-func mountDiagnostics(e *echo.Echo, ready *readiness, metrics http.Handler) {
+func mountDiagnostics(e *echo.Group, ready *readiness, metrics http.Handler) {
 	e.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", func(c echo.Context) error {
 		a := ready.answer()

@@ -21,6 +21,7 @@ import (
 	"versola/platform/httpserver"
 	"versola/platform/pgembed"
 	"versola/platform/postgres"
+	"versola/platform/secret"
 	"versola/platform/telemetry"
 )
 
@@ -82,6 +83,7 @@ type process struct {
 	edge          *edge.Module
 
 	servers    map[string]*httpserver.Server
+	observe    func(context.Context, httpserver.Observation)
 	background []task
 	closers    []func() error
 }
@@ -197,10 +199,10 @@ func (p *process) openCluster(ctx context.Context) error {
 	}
 	p.onClose(p.cluster.Stop)
 	if needed {
-		p.cfg.Database.URL = p.cluster.URL()
+		p.cfg.Database.URL = secret.Text(p.cluster.URL())
 	}
 	if edgeNeeded {
-		p.cfg.Edge.Database.URL = p.cluster.URL()
+		p.cfg.Edge.Database.URL = secret.Text(p.cluster.URL())
 	}
 	return nil
 }
