@@ -32,7 +32,6 @@ import (
 	"versola/modules/central/catalog"
 	"versola/platform/clock"
 	"versola/platform/httpserver"
-	"versola/platform/jose"
 	"versola/platform/postgres"
 	"versola/platform/secret"
 )
@@ -135,7 +134,7 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 		catalog.GrantCode:              &code.Grant{Clock: d.Clock, Random: d.Random, Store: codes, Minter: minter, Refresh: format, Revoked: follower},
 		catalog.GrantRefreshToken:      &refresh.Grant{Clock: d.Clock, Format: format, Store: grants, Minter: minter, Revoked: follower},
 		catalog.GrantClientCredentials: &clientcredentials.Grant{Clock: d.Clock, Minter: minter},
-	}, d.Meter)
+	}, minter, d.Meter)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +206,10 @@ func (m *Module) Ready() error {
 	if _, ok := current.Tenant(m.deps.RootTenant); !ok {
 		return fmt.Errorf("the root tenant %q is not configured", m.deps.RootTenant)
 	}
-	if _, ok := current.Signer(jose.ES256); !ok {
-		return errors.New("there is no signing key yet")
+	for _, alg := range keys.Algorithms() {
+		if _, ok := current.Signer(alg); !ok {
+			return fmt.Errorf("there is no %s signing key yet", alg)
+		}
 	}
 	return m.follower.Ready()
 }

@@ -31,7 +31,7 @@ func TestLogout_SureEndsTheSessionInTwoStatements(t *testing.T) {
 	for name, method := range map[string]string{"get": http.MethodGet, "post": http.MethodPost} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newRig(t)
+			g := newRig(t, func(s *catalog.Snapshot) { s.Tenants[0].Settings.OfflineSurvivesLogout = true })
 			got, cookie, sid := g.signInAndExchange("openid")
 			offline := g.tokensOf(g.post("/token", exchange(g.code(cookie, with(authRequest(), "scope", "openid offline_access"))), basic("app")))
 			g.clock.Advance(10 * time.Minute) // the hint has expired
@@ -61,6 +61,44 @@ func TestLogout_SureEndsTheSessionInTwoStatements(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLogout_EndsOfflineAccessUnlessTheTenantLetsItSurvive(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	got, cookie, _ := g.signInAndExchange("openid offline_access")
+	g.get("/logout", form("id_token_hint", got.id, "post_logout_redirect_uri", bye), cookied(cookie)).location(t)
+	g.refreshRefused(got.refresh)
+}
+
+func TestLogout_WithoutCookieAHintEndsItsSession(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	got, _, sid := g.signInAndExchange("openid")
+	for name, v := range map[string]url.Values{
+		"no hint":      form("client_id", "app", "post_logout_redirect_uri", bye),
+		"doubtful":     form("id_token_hint", got.id, "post_logout_redirect_uri", "https://evil.test/"),
+		"access token": form("id_token_hint", got.access, "client_id", "app"),
+	} {
+		g.get("/logout", v)
+		if n := g.count("SELECT count(*) FROM auth.session WHERE ended_at IS NOT NULL"); n != 0 {
+			t.Fatalf("%s ended a session", name)
+		}
+	}
+	// From another site a POST has no cookie, and the GET that it becomes does.
+	to, q := g.post("/logout", form("client_id", "app", "post_logout_redirect_uri", bye, "state", "s")).location(t)
+	if to != "/logout" || q.Get("client_id") != "app" || q.Get("state") != "s" || q.Get("post_logout_redirect_uri") != bye {
+		t.Errorf("went to %s %v", to, q)
+	}
+	var a answer
+	g.statements(1, func() { a = g.post("/logout", form("id_token_hint", got.id)) })
+	if p := a.page(t); p.Page != "signed-out" {
+		t.Errorf("%+v", p)
+	}
+	if n := g.count("SELECT count(*) FROM auth.session WHERE ended_at IS NOT NULL AND id = $1", sid); n != 1 {
+		t.Error("the session lives on")
+	}
+	g.refreshRefused(got.refresh)
 }
 
 func TestLogout_WinsAgainstRefreshesThatRunMeanwhile(t *testing.T) {

@@ -30,6 +30,7 @@ type Grant interface {
 // Endpoint is the token endpoint.
 type Endpoint struct {
 	grants   map[string]Grant
+	minter   *token.Minter
 	names    []string
 	counter  metric.Int64Counter
 	outcomes map[outcome]metric.MeasurementOption
@@ -44,14 +45,15 @@ const (
 	failed  = "failed"
 )
 
-// New makes the endpoint from its grants by grant_type.
-func New(grants map[string]Grant, meter metric.Meter) (*Endpoint, error) {
+// New makes the endpoint from its grants by grant_type; minter is what they
+// sign with.
+func New(grants map[string]Grant, minter *token.Minter, meter metric.Meter) (*Endpoint, error) {
 	counter, err := meter.Int64Counter("versola.auth.token.requests",
 		metric.WithDescription("Answers of the token endpoint, by grant type and outcome."))
 	if err != nil {
 		return nil, fmt.Errorf("make token counter: %w", err)
 	}
-	e := &Endpoint{grants: grants, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
+	e := &Endpoint{grants: grants, minter: minter, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
 	for name := range grants {
 		e.names = append(e.names, name)
 	}
@@ -115,6 +117,9 @@ func (e *Endpoint) answer(c echo.Context) (string, *token.Response, error) {
 	}
 	if twice, ok := p.Duplicate(g.Parameters()...); ok {
 		return name, nil, oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", twice)
+	}
+	if err := e.minter.Check(t, cl); err != nil {
+		return name, nil, err
 	}
 	response, err := g.Issue(r.Context(), t, cl, p)
 	return name, response, err

@@ -30,8 +30,9 @@ INSERT INTO central.signing_key (id, alg, state, public_jwk, sealed, created_at,
 VALUES ($1, $2, '` + catalog.KeyActive + `', $3, $4, $5, $5)
 ON CONFLICT (alg) WHERE state = '` + catalog.KeyActive + `' DO NOTHING`
 
-// Ensure makes the active keys that are missing. keyring is the one that opens
-// the catalog's secrets.
+// Ensure makes the active keys that are missing, all in one transaction, so that
+// no process sees half of them. keyring is the one that opens the catalog's
+// secrets.
 func Ensure(ctx context.Context, db *postgres.DB, keyring *secret.Keyring, now time.Time) error {
 	rows, err := db.Query(ctx, activeSQL)
 	if err != nil {
@@ -41,18 +42,25 @@ func Ensure(ctx context.Context, db *postgres.DB, keyring *secret.Keyring, now t
 	if err != nil {
 		return fmt.Errorf("look for signing keys: %w", err)
 	}
+	batch := &pgx.Batch{} // runs as one transaction
 	for _, alg := range Algorithms() {
 		if slices.Contains(active, string(alg)) {
 			continue
 		}
-		if err := create(ctx, db, keyring, alg, now); err != nil {
+		if err := create(batch, keyring, alg, now); err != nil {
 			return fmt.Errorf("create %s signing key: %w", alg, err)
 		}
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	if err := db.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("store signing keys: %w", err)
 	}
 	return nil
 }
 
-func create(ctx context.Context, db *postgres.DB, keyring *secret.Keyring, alg jose.Algorithm, now time.Time) error {
+func create(batch *pgx.Batch, keyring *secret.Keyring, alg jose.Algorithm, now time.Time) error {
 	private, err := jose.Generate(alg)
 	if err != nil {
 		return err
@@ -70,9 +78,7 @@ func create(ctx context.Context, db *postgres.DB, keyring *secret.Keyring, alg j
 		return err
 	}
 	sealed := keyring.Seal(der, catalog.SigningKeyContext(public.ID))
-	if _, err := db.Exec(ctx, insertSQL, public.ID, string(alg), jwk, sealed, now); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
+	batch.Queue(insertSQL, public.ID, string(alg), jwk, sealed, now)
 	return nil
 }
 

@@ -11,8 +11,12 @@
 // cookie, so that only the page that we showed to this session confirms it.
 // Nobody is ever sent to an address that is not registered with the client.
 //
+// Without the cookie a sure request ends the session that the hint names: a POST
+// from another site carries no SameSite=Lax cookie. For the same reason such a
+// POST without a hint comes back as a GET, which does carry it.
+//
 // Ending is one durable statement: session ended, its grants revoked (those
-// with offline access survive), an entry in the revocation log, and a notice
+// with offline access survive where the tenant says so), an entry in the revocation log, and a notice
 // for each client that took part and wants to hear. Notices are delivered by
 // [Notifier], in parallel, with a timeout, again and again with growing pauses
 // until they are accepted or a day has passed. A notice is claimed by moving

@@ -31,20 +31,25 @@ type Ender struct {
 	clock   clock.Clock
 	log     Log
 	horizon *revocation.Horizon
-	told    *tenant.Derived[map[string]listeners]
+	known   *tenant.Derived[map[string]directory]
 	wake    chan struct{}
 }
 
-// listeners are the clients of a user directory that want to hear of logouts.
-type listeners struct{ tenants, clients []string }
+// directory is what a logout needs to know of a user directory: the clients
+// that want to hear of it (tenant and client of the same index), and the tenants
+// whose grants with offline access survive it.
+type directory struct{ tenants, clients, survive []string }
 
 // NewEnder makes an ender.
 func NewEnder(db *postgres.DB, clk clock.Clock, log Log) *Ender {
 	return &Ender{db: db, clock: clk, log: log, horizon: revocation.NewHorizon(), wake: make(chan struct{}, 1),
-		told: tenant.NewDerived(func(c *catalog.Catalog) map[string]listeners {
-			out := map[string]listeners{}
+		known: tenant.NewDerived(func(c *catalog.Catalog) map[string]directory {
+			out := map[string]directory{}
 			for _, t := range c.Tenants() {
 				l := out[t.Directory]
+				if t.Settings.OfflineSurvivesLogout {
+					l.survive = append(l.survive, t.ID)
+				}
 				for _, cl := range t.Clients() {
 					if cl.BackchannelLogoutURI != "" {
 						l.tenants, l.clients = append(l.tenants, t.ID), append(l.clients, cl.ID)
@@ -64,7 +69,8 @@ WITH ended AS (
     RETURNING user_id, id
 ), revoked AS (
     UPDATE auth.grants g SET revoked_at = $3, expires_at = LEAST(g.expires_at, $4) FROM ended e
-    WHERE g.user_id = e.user_id AND g.session_id = e.id AND NOT g.offline AND g.revoked_at IS NULL
+    WHERE g.user_id = e.user_id AND g.session_id = e.id AND g.revoked_at IS NULL
+      AND NOT (g.offline AND g.tenant_id = ANY ($8::text[]))
 ), logged AS (
     INSERT INTO auth.revocation (kind, subject, at, expires_at)
     SELECT '` + revocation.KindSession + `', id::text, $3, $4 FROM ended
@@ -84,12 +90,10 @@ SELECT (SELECT count(*) FROM told) FROM ended`
 // whether it lived until now.
 func (e *Ender) End(ctx context.Context, t tenant.At, userID, sessionID id.UUID) (ended bool, err error) {
 	now := e.clock.Now()
-	l := e.told.Of(t.Catalog)[t.Directory]
-	if l.tenants == nil {
-		l = listeners{[]string{}, []string{}}
-	}
+	d := e.known.Of(t.Catalog)[t.Directory]
 	var notices int
-	err = e.db.QueryRow(ctx, endSQL, userID, sessionID, now, e.horizon.EntryEnd(t, now), now.Add(noticeKept), l.tenants, l.clients).Scan(&notices)
+	err = e.db.QueryRow(ctx, endSQL, userID, sessionID, now, e.horizon.EntryEnd(t, now), now.Add(noticeKept), orEmpty(d.tenants), orEmpty(d.clients),
+		orEmpty(d.survive)).Scan(&notices)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -104,4 +108,12 @@ func (e *Ender) End(ctx context.Context, t tenant.At, userID, sessionID id.UUID)
 		}
 	}
 	return true, nil
+}
+
+// orEmpty keeps nil from becoming NULL.
+func orEmpty(v []string) []string {
+	if v == nil {
+		return []string{}
+	}
+	return v
 }

@@ -17,6 +17,7 @@ import (
 	"versola/modules/auth/token"
 	"versola/modules/central/catalog"
 	"versola/platform/httpserver"
+	"versola/platform/id"
 	"versola/platform/secret"
 )
 
@@ -55,6 +56,9 @@ func New(s Sessions, p Pages, e *Ender, cookies httpserver.Cookies, keys []secre
 // maxState bounds the state that goes back, as at the authorization endpoint.
 const maxState = 2 << 10
 
+// parametersKnown are those that may be sent once only.
+var parametersKnown = []string{"id_token_hint", "client_id", "post_logout_redirect_uri", "state", "logout_hint", "ui_locales", "csrf"}
+
 // request is a parsed logout request.
 type request struct {
 	hint     *token.Hint     // nil: none, or not ours
@@ -63,7 +67,8 @@ type request struct {
 	state    string
 	csrf     string
 	locales  string // ui_locales
-	doubt    error  // why the person has to be asked
+	raw      url.Values
+	doubt    error // why the person has to be asked
 }
 
 // Handle answers GET and POST /logout.
@@ -79,6 +84,9 @@ func (e *Endpoint) Handle(c echo.Context) error {
 		if s, err = e.sessions.Read(c.Request().Context(), t.Tenant, cookie); err != nil {
 			return err
 		}
+	}
+	if cookie == "" && r.csrf == "" {
+		return e.withoutCookie(c, t, r)
 	}
 	if s == nil {
 		return e.leave(c, r)
@@ -98,10 +106,15 @@ func parse(c echo.Context, t tenant.At) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name, twice := p.Duplicate("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "logout_hint", "ui_locales", "csrf"); twice {
+	if name, twice := p.Duplicate(parametersKnown...); twice {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", name)
 	}
-	r := &request{csrf: p.Get("csrf"), state: p.Get("state"), locales: p.Get("ui_locales")}
+	r := &request{raw: url.Values{}, csrf: p.Get("csrf"), state: p.Get("state"), locales: p.Get("ui_locales")}
+	for _, name := range parametersKnown {
+		if p.Has(name) && name != "csrf" {
+			r.raw.Set(name, p.Get(name))
+		}
+	}
 	if len(r.state) > maxState {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "state is longer than 2048 bytes")
 	}
@@ -144,6 +157,30 @@ func parameters(r *http.Request) (oauth.Params, error) {
 		return oauth.Params{}, oauth.Refuse(oauth.InvalidRequest, "the query is not well-formed").Because(err)
 	}
 	return oauth.NewParams(q), nil
+}
+
+// withoutCookie ends the session that a hint of ours names, where nothing is in
+// doubt.
+func (e *Endpoint) withoutCookie(c echo.Context, t tenant.At, r *request) error {
+	if r.hint == nil || r.doubt != nil {
+		if c.Request().Method == http.MethodPost {
+			target := t.PathPrefix + "/logout?" + r.raw.Encode()
+			return c.Redirect(http.StatusSeeOther, target)
+		}
+		return e.leave(c, r)
+	}
+	user, err := id.ParseUUID(r.hint.Subject)
+	if err != nil {
+		return e.leave(c, r)
+	}
+	sid, err := id.ParseUUID(r.hint.Session)
+	if err != nil {
+		return e.leave(c, r)
+	}
+	if _, err := e.ender.End(c.Request().Context(), t, user, sid); err != nil {
+		return err
+	}
+	return e.leave(c, r)
 }
 
 // sure tells whether the session may end without asking the person.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"versola/modules/auth/authorization"
+	"versola/modules/auth/oauth"
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
 	"versola/platform/id"
@@ -55,6 +56,18 @@ type Response struct {
 
 // Minter makes tokens.
 type Minter struct{ Random io.Reader }
+
+// Check tells whether the tokens of a client can be signed, before anything is
+// spent on them. Errors: an [oauth.Error], temporarily_unavailable.
+func (m *Minter) Check(t tenant.At, cl *catalog.Client) error {
+	for _, alg := range []jose.Algorithm{cl.TokenAlg(), cl.IDAlg()} {
+		if _, ok := t.Catalog.Signer(alg); !ok {
+			return oauth.Refuse(oauth.TemporarilyUnavailable, "there is no signing key for the client's tokens yet").
+				Because(fmt.Errorf("no active %s key", alg))
+		}
+	}
+	return nil
+}
 
 // Access makes an access token for a person, or for the client itself where p
 // is nil, and the answer around it.

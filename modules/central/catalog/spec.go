@@ -82,6 +82,10 @@ type TenantSettings struct {
 	SessionIdle     Duration `json:"session_idle_ttl,omitempty" yaml:"session_idle_ttl"`
 	SessionAbsolute Duration `json:"session_absolute_ttl,omitempty" yaml:"session_absolute_ttl"`
 	LoginTTL        Duration `json:"login_ttl,omitempty" yaml:"login_ttl"` // one login conversation
+	// OfflineSurvivesLogout lets grants with offline_access outlive a sign-out
+	// (OpenID Connect Back-Channel Logout section 2.7). They outlive the
+	// session's natural end in any case.
+	OfflineSurvivesLogout bool `json:"offline_survives_logout,omitempty" yaml:"offline_survives_logout"`
 	// PhonePrefixes are the E.164 prefixes that may sign in; empty: any.
 	PhonePrefixes []string `json:"phone_prefixes,omitempty" yaml:"phone_prefixes"`
 }
