@@ -161,7 +161,7 @@ func TestChart_ConfigurationIsValidForTheProgram(t *testing.T) {
 				dir := t.TempDir()
 				writeSecrets(t, dir)
 				file := filepath.Join(dir, name)
-				write(t, file, strings.ReplaceAll(fmt.Sprint(text), "/run/secrets/versola", dir))
+				write(t, file, strings.NewReplacer("/run/secrets/versola-edge", dir, "/run/secrets/versola", dir).Replace(fmt.Sprint(text)))
 				cfg, _, problems := config.Load[app.Config](file, nil)
 				for _, p := range problems {
 					t.Errorf("%s: %v", o.name(), p)

@@ -37,6 +37,10 @@ auth:
   {{- toYaml $auth | nindent 2 }}
 central:
   listen: ":8090"
+{{- if eq (include "versola.seeds" .) "true" }}
+edge:
+  {{- toYaml (dict "id" .root.Values.edge.id "public_url" .root.Values.edge.publicURL "private_keys_file" "/run/secrets/versola-edge/privateKeys") | nindent 2 }}
+{{- end }}
 diagnostics:
   auth: ":8081"
 {{- end -}}

@@ -66,6 +66,14 @@ capabilities:
 {{- end -}}
 
 {{/*
+Whether a component declares the release's edge in central: auth of a trial, which
+needs the edge's keys for that. Elsewhere auth knows nothing of an edge's.
+*/}}
+{{- define "versola.seeds" -}}
+{{- and (eq .component "auth") .root.Values.demo.enabled .root.Values.edge.enabled -}}
+{{- end -}}
+
+{{/*
 Volumes of every pod: the configuration, the Secret's files (nothing else of
 the Secret), and a place for the copy of the catalog.
 */}}
@@ -83,6 +91,15 @@ the Secret), and a place for the copy of the catalog.
       - key: {{ $key | quote }}
         path: {{ $file }}
       {{- end }}
+{{- if eq (include "versola.seeds" .) "true" }}
+- name: edge-keys
+  secret:
+    secretName: {{ .root.Values.edge.existingSecret | quote }}
+    defaultMode: 0440
+    items:
+      - key: {{ .root.Values.edge.secretKeys.privateKeys | quote }}
+        path: privateKeys
+{{- end }}
 - name: state
   emptyDir:
     sizeLimit: 256Mi
@@ -98,6 +115,11 @@ the Secret), and a place for the copy of the catalog.
 - name: secrets
   mountPath: /run/secrets/versola
   readOnly: true
+{{- if eq (include "versola.seeds" .) "true" }}
+- name: edge-keys
+  mountPath: /run/secrets/versola-edge
+  readOnly: true
+{{- end }}
 - name: state
   mountPath: /var/lib/versola
 {{- with (index .root.Values .component).extraVolumeMounts }}
