@@ -160,7 +160,7 @@ var (
 // url checks an absolute http(s) URL that names a place to append paths to.
 func (r rules) url(at, text string) *url.URL {
 	u, err := url.Parse(text)
-	problem := ""
+	var problem string
 	switch {
 	case text == "":
 		problem = "must be an absolute http or https URL"
