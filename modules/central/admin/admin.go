@@ -131,7 +131,8 @@ func (a *API) overview(c echo.Context) error {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+styleHash+"'; form-action 'self' "+origin(cat.Issuer)+
 		"; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	// Not "no-referrer": the sign-out form would be sent with "Origin: null".
+	h.Set("Referrer-Policy", "same-origin")
 	return c.HTMLBlob(http.StatusOK, body.Bytes())
 }
 

@@ -190,12 +190,11 @@ function failed(e) {
   result("The bank did not answer. Look at your transactions before you pay again.", false);
 }
 
-// A sign-in that failed comes back with ?error=: say so, and tidy the address.
+// A sign-in that failed comes back with ?error=, a sign-out with ?state=: say
+// what there is to say, and tidy the address.
 const params = new URLSearchParams(location.search);
-if (params.has("error")) {
-  notice(params.get("error") === "access_denied" ? "The sign-in was cancelled." : "The sign-in did not work. Please try again.");
-  history.replaceState(null, "", location.pathname);
-}
+if (params.has("error")) notice(params.get("error") === "access_denied" ? "The sign-in was cancelled." : "The sign-in did not work. Please try again.");
+if (location.search) history.replaceState(null, "", location.pathname);
 
 $("payment").addEventListener("submit", pay);
 $("more").addEventListener("click", () => {
