@@ -322,6 +322,7 @@ func newFakeAuth(t testing.TB, c clock.Clock) *fakeAuth {
 		roles: []string{"customer"}, ttl: 5 * time.Minute, wake: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /token", a.token)
+	mux.HandleFunc("POST /t/other/token", a.token)
 	mux.HandleFunc("GET /internal/revocations", a.feed)
 	a.Server = httptest.NewServer(mux)
 	t.Cleanup(a.Close)
