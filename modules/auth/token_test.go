@@ -47,6 +47,20 @@ func TestExchange_GivesTokensInOneStatement(t *testing.T) {
 	}
 }
 
+func TestExchange_WithoutRolesTheListIsEmpty(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	for _, roles := range []string{`{}`, `{"demo":null}`, `{"demo":[]}`, `{"other":["customer"]}`} {
+		g.exec("UPDATE auth.users SET roles = $1", roles)
+		got, _, _ := g.signInAndExchange("openid")
+		for _, access := range []string{got.access, g.refresh(got.refresh).access} {
+			if list, ok := claims(t, access)["roles"].([]any); !ok || len(list) != 0 {
+				t.Errorf("%s: roles are %v", roles, claims(t, access)["roles"])
+			}
+		}
+	}
+}
+
 func TestExchange_Refusals(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

@@ -78,7 +78,7 @@ WITH claimed AS (
     FROM claimed
 )
 SELECT c.user_id, c.session_id, c.scope, c.nonce, c.auth_time, c.acr, c.amr,
-    COALESCE(ARRAY(SELECT jsonb_array_elements_text(u.roles -> $2)), '{}')
+    u.roles -> $2
 FROM claimed c JOIN auth.users u ON u.id = c.user_id`
 
 // take claims a code and creates its grant; nil: nothing fitted.

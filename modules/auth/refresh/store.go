@@ -39,7 +39,7 @@ WITH relaxed AS MATERIALIZED (
 SELECT g.tenant_id, g.client_id, g.session_id, g.scope, g.auth_time, g.acr, g.amr, g.offline,
     g.generation, g.rotated_at, g.previous_rotated_at, g.expires_at, g.revoked_at IS NOT NULL,
     u.status = 'active', COALESCE(s.ended_at IS NULL AND s.expires_at > $6, false),
-    COALESCE(ARRAY(SELECT jsonb_array_elements_text(u.roles -> g.tenant_id)), '{}'),
+    u.roles -> g.tenant_id,
     EXISTS (SELECT FROM rotated)
 FROM auth.grants g
     JOIN auth.users u ON u.id = g.user_id
