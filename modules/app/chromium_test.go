@@ -15,7 +15,7 @@ import (
 
 // screenshotDir, when set, is where the browser tests leave pictures of every
 // page, at phone and desktop width, light and dark.
-const screenshotDir = "VERSOLA_SCREENSHOTS"
+const screenshotDir = "TEST_SCREENSHOTS"
 
 func do(t *testing.T, tab context.Context, steps ...chromedp.Action[chromedp.Void]) { //nolint:revive // the helper comes first
 	t.Helper()
@@ -26,7 +26,7 @@ func do(t *testing.T, tab context.Context, steps ...chromedp.Action[chromedp.Voi
 	}
 }
 
-func css(s string) chromedp.Selector { return chromedp.CSS(s) }
+func css(s string) chromedp.CSS { return chromedp.CSS(s) }
 
 // picture takes screenshots of the current page for people to look at.
 func picture(t *testing.T, tab context.Context, name string) { //nolint:revive // the helper comes first

@@ -12,7 +12,7 @@ import (
 
 // RequireBrowserEnv, when set, makes a missing Chromium a failure instead of a
 // skipped test; CI sets it.
-const RequireBrowserEnv = "VERSOLA_REQUIRE_BROWSER"
+const RequireBrowserEnv = "REQUIRE_BROWSER"
 
 // chromiumNames are the executables that are looked for.
 func chromiumNames() []string {

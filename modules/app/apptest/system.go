@@ -151,10 +151,10 @@ func FreePorts(t testing.TB, n int) []int {
 
 func addr(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// testLog shows the system's log of a failed test; VERSOLA_TEST_LOG=1 shows it
+// testLog shows the system's log of a failed test; TEST_LOG=1 shows it
 // always.
 func testLog(t testing.TB) io.Writer {
-	if os.Getenv("VERSOLA_TEST_LOG") != "" {
+	if os.Getenv("TEST_LOG") != "" {
 		return os.Stderr
 	}
 	return logWriter{t}
