@@ -338,6 +338,16 @@ func TestApply_APersonIsCreatedOnceAndThenLeftAlone(t *testing.T) {
 	}
 }
 
+func TestApply_PeopleWithOnlyAPhoneAreToldApartAndNotNamedInFull(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(t, two)
+	got := f.apply(t, "kind: user\ndirectory: demo\nphone: \"+77001230001\"\n---\nkind: user\ndirectory: demo\nphone: \"+77004560001\"\n")
+	if diff := cmp.Diff([]string{"created user demo/+77***01", "created user demo/+77***01"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestApply_SeveralAtOnceQueue(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

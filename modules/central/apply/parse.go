@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"versola/modules/auth/user"
 	"versola/modules/central/catalog"
 	"versola/modules/central/validate"
 	"versola/platform/secret"
@@ -249,5 +250,9 @@ func readPerson(d *decoder, n *yaml.Node, doc *document) {
 	p := &person{}
 	d.value(n, reflect.ValueOf(p).Elem(), "")
 	doc.spec = p
-	doc.of.Tenant, doc.of.ID = p.Directory, cmp.Or(p.Username, p.Email, p.Phone)
+	// The name in messages and logs, which show no full phone number.
+	doc.of.Tenant, doc.of.ID = p.Directory, cmp.Or(p.Username, p.Email)
+	if doc.of.ID == "" && p.Phone != "" {
+		doc.of.ID = user.Identifier{Kind: user.KindPhone, Value: p.Phone}.Masked()
+	}
 }

@@ -83,12 +83,15 @@ func (p *plan) fail(d *document, field, format string, args ...any) {
 
 // add lays one document over the configuration.
 func (p *plan) add(d *document) {
+	e := &entry{doc: d, change: Change{Of: d.of}}
+	p.entries = append(p.entries, e)
+	if d.of.Kind == validate.KindUser {
+		return // people are told apart by their identifiers
+	}
 	if other, twice := p.byRef[d.of]; twice && d.of.ID != "" {
 		p.fail(d, "", "is declared twice, first at %s:%d", other.doc.file, other.doc.line)
 		return
 	}
-	e := &entry{doc: d, change: Change{Of: d.of}}
-	p.entries = append(p.entries, e)
 	p.byRef[d.of] = e
 	switch s := d.spec.(type) {
 	case *catalog.EdgeSpec:
