@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// RequireBrowserEnv, when set, makes a missing Chromium a failure instead of a
+// RequireBrowserEnv names the variable that makes a missing Chromium a failure instead of a
 // skipped test; CI sets it.
 const RequireBrowserEnv = "REQUIRE_BROWSER"
 
