@@ -53,6 +53,16 @@ func (c *Config) Default(src *config.Source) {
 	if !src.Has("demo.enabled") {
 		c.Demo.Enabled = development && src.File == ""
 	}
+	if c.Demo.Enabled {
+		// The demo's passwords are public, so it is for this machine alone
+		// unless someone says otherwise.
+		if !src.Has("auth.listen") {
+			c.Auth.Listen = "127.0.0.1:8080"
+		}
+		if !src.Has("edge.listen") {
+			c.Edge.Listen = "127.0.0.1:8095"
+		}
+	}
 }
 
 // rules collects what is wrong with one configuration.
