@@ -122,7 +122,14 @@ func (e *Engine) finish(v *visit, f finish) error {
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		// Another request was faster, or the person was disabled meanwhile.
-		return v.goTo("")
+		conv, err := e.load(v.c.Request().Context(), v.hash)
+		if err != nil {
+			return err
+		}
+		if ok, err := e.admit(v, conv); !ok {
+			return err
+		}
+		return v.goTo(e.next(v))
 	case err != nil:
 		return fmt.Errorf("finish sign-in: %w", err)
 	}

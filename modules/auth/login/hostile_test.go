@@ -278,31 +278,55 @@ func TestConversation_ExpiredStartsTheRequestAgain(t *testing.T) {
 func TestFinish_DoubleClickIsOneSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	b := w.browser()
-	page := b.identify("", phone)
-	action, form := b.form(page, "code")
-	form.Set("code", code)
-	answers := make([]response, 2)
-	var wg sync.WaitGroup
-	for i := range answers {
-		wg.Go(func() { answers[i] = b.post(action, form) })
-	}
-	wg.Wait()
-	var codes, sessions int
-	if err := w.db.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM auth.authorization_code), (SELECT count(*) FROM auth.session)").Scan(&codes, &sessions); err != nil {
-		t.Fatal(err)
-	}
-	if codes != 1 || sessions != 1 {
-		t.Errorf("%d codes, %d sessions", codes, sessions)
-	}
-	signedIn := 0
-	for _, r := range answers {
-		if strings.HasPrefix(r.location, "http://app.test/cb?") {
-			signedIn++
+	for _, k := range []struct{ identifier, element, field, proof string }{
+		{phone, "code", "code", code}, {email, "password", "password", pass}, {temporary, "new-password", "new_password", "my own words"},
+	} {
+		b := w.browser()
+		page := b.identify("", k.identifier)
+		if k.identifier == temporary {
+			page = b.follow(b.submit(page, "password", "password", tempPass))
+		}
+		action, form := b.form(page, k.element)
+		form.Set(k.field, k.proof)
+		answers := make([]response, 2)
+		var wg sync.WaitGroup
+		for i := range answers {
+			wg.Go(func() { answers[i] = b.post(action, form) })
+		}
+		wg.Wait()
+		var codes, sessions int
+		if err := w.db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM auth.authorization_code WHERE user_id = $1),
+			(SELECT count(*) FROM auth.session WHERE user_id = $1)`, w.users[k.identifier]).Scan(&codes, &sessions); err != nil {
+			t.Fatal(err)
+		}
+		if codes != 1 || sessions != 1 {
+			t.Errorf("%s: %d codes, %d sessions", k.element, codes, sessions)
+		}
+		w.codeOf(answers[0])
+		if answers[0].location != answers[1].location || b.sessionOf("demo") == nil {
+			t.Errorf("%s: %s and %s", k.element, answers[0].location, answers[1].location)
 		}
 	}
-	if signedIn == 0 {
-		t.Errorf("nobody was signed in: %+v", answers)
+}
+
+func TestProve_DoubleClickOnAWrongProofShowsTheError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.browser()
+	page := b.identify("", email)
+	action, form := b.form(page, "password")
+	form.Set("password", "wrong-password")
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			if r := b.follow(b.post(action, form)); errorOf(r) == "" {
+				t.Errorf("at %s without the error", r.url)
+			}
+		})
+	}
+	wg.Wait()
+	if r := b.follow(b.submit(b.get(page.url), "password", "password", pass)); r.status != http.StatusSeeOther {
+		t.Errorf("one click counted twice: %d %s", r.status, r.url)
 	}
 }
 

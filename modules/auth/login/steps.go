@@ -229,7 +229,7 @@ func (e *Engine) prove(f factor.Factor) echo.HandlerFunc {
 		case t.outcome == throttled:
 			return e.wait(v, e.factorPage(v, f), "error.throttled", t.retryAt.Sub(v.now))
 		case t.outcome == lost:
-			return v.goTo(e.next(v))
+			return e.settle(v)
 		}
 		s := &v.conversation.State
 		verdict, err := f.Check(ctx, factor.Submission{
@@ -240,6 +240,43 @@ func (e *Engine) prove(f factor.Factor) echo.HandlerFunc {
 		}
 		return e.proven(v, f, t, verdict)
 	}
+}
+
+const (
+	// settleMost is how long the second half of a double click waits for the
+	// first: a little longer than a password's turn and its hash may take.
+	settleMost = 3 * time.Second
+	// settleEvery is how often it looks.
+	settleEvery = 30 * time.Millisecond
+)
+
+// settle answers an attempt that came too late. Where the attempt before it was
+// made from the same form and is still being judged, that is the first half of
+// a double click, whose answer the browser will throw away: this one waits for
+// it and gives it.
+func (e *Engine) settle(v *visit) error {
+	ctx := v.c.Request().Context()
+	deadline := time.NewTimer(settleMost)
+	defer deadline.Stop()
+	look := time.NewTicker(settleEvery)
+	defer look.Stop()
+	for v.conversation.Version == v.version+1 && v.conversation.State.Proven == nil {
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			return v.goTo(e.next(v))
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // nobody waits any more
+		}
+		conv, err := e.load(ctx, v.hash)
+		if err != nil {
+			return err
+		}
+		if ok, err := e.admit(v, conv); !ok {
+			return err
+		}
+	}
+	return v.goTo(e.next(v))
 }
 
 // proven is what follows a checked attempt.
