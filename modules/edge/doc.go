@@ -9,6 +9,7 @@
 //	GET       /logout/frontchannel    logout frame of auth       (logout)
 //	ANY       /resources/{resource}/* the proxy                  (proxy)
 //	GET       /permissions/me         what the caller may use    (proxy)
+//	GET       /.well-known/oauth-protected-resource/resources/{resource}   (proxy)
 //
 // Below them: session (cookie, row, cache, refresh), provider (auth's token
 // endpoint), token (access tokens), revocation (auth's feed, in memory), policy

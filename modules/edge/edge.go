@@ -156,6 +156,7 @@ func (m *Module) Mount(g *echo.Group) {
 	g.POST("/logout/:preset", m.logout.Preset, page.Errors)
 	g.GET(page.StylePath, page.Style)
 	g.GET("/permissions/me", m.proxy.Permissions, proxy.Errors)
+	g.GET("/.well-known/oauth-protected-resource/resources/:resource", m.proxy.Metadata, proxy.Errors)
 	g.Any("/resources/*", m.proxy.Resources, proxy.Errors)
 }
 

@@ -54,6 +54,14 @@ func (u *fakeUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		return
+	case "/files/hints":
+		w.Header().Set("Link", "</a.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Trailer", "Checksum")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "tea")
+		w.Header().Set("Checksum", "abc")
+		return
 	case "/hold":
 		select {
 		case <-r.Context().Done():

@@ -123,9 +123,9 @@ func answer(c echo.Context, r *Refusal) error {
 func (h *Handler) unauthorized(resource string, reason policy.Reason, cause error) *Refusal {
 	r := refuse(reason, cause)
 	if reason.Status() == http.StatusUnauthorized {
-		r.Challenge = challenge(resource, "invalid_token")
+		r.Challenge = h.challenge(resource, "invalid_token")
 		if reason == policy.SchemeUnknown {
-			r.Challenge = challenge(resource, "")
+			r.Challenge = h.challenge(resource, "")
 		}
 	}
 	return r
@@ -135,26 +135,27 @@ func (h *Handler) unauthorized(resource string, reason policy.Reason, cause erro
 func (h *Handler) denied(x *exchange, reason policy.Reason) *Refusal {
 	r := refuse(reason, nil)
 	if !x.caller.bearer.Empty() && reason.Status() == http.StatusForbidden {
-		r.Challenge = challenge(x.route.resource.ID, "insufficient_scope")
+		r.Challenge = h.challenge(x.route.resource.ID, "insufficient_scope")
 	}
 	return r
 }
 
-// challenge writes a WWW-Authenticate. A resource's id is a plain name of the
-// catalog, so it needs no quoting.
-func challenge(realm, code string) string {
-	s := `Bearer realm="` + realm + `"`
+// challenge writes a WWW-Authenticate that names the resource's metadata (RFC
+// 9728 section 5.1). A resource's id is a plain name of the catalog, so it needs
+// no quoting.
+func (h *Handler) challenge(resource, code string) string {
+	s := `Bearer realm="` + resource + `"`
 	if code != "" {
 		s += `, error="` + code + `"`
 	}
-	return s
+	return s + `, resource_metadata="` + h.d.PublicURL + metadataPath + resource + `"`
 }
 
 // signIn refuses a browser that has no live session: a page is sent to the
 // sign-in and back, a script is told where that is.
 func (h *Handler) signIn(r *http.Request, x *exchange, resource string, reason policy.Reason) *Refusal {
 	refusal := refuse(reason, nil)
-	refusal.Challenge = challenge(resource, "")
+	refusal.Challenge = h.challenge(resource, "")
 	presets := x.routes.presets[resource]
 	if len(presets) == 0 {
 		return refusal

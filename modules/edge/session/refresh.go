@@ -11,6 +11,7 @@ import (
 	"versola/modules/central/catalog"
 	"versola/modules/edge/lru"
 	"versola/modules/edge/provider"
+	"versola/platform/clock"
 )
 
 // Bounds of a refresh.
@@ -28,6 +29,9 @@ const (
 	// another process refreshes, which takes some 20 ms.
 	pollFirst = 25 * time.Millisecond
 	pollMost  = 200 * time.Millisecond
+	// settleTimeout bounds the wait for refreshes at shutdown, within the
+	// 15 s that a shutdown may take in all.
+	settleTimeout = 3 * time.Second
 	// retryAhead is the pause after a refresh ahead of time failed.
 	retryAhead = 2 * time.Second
 	// storeAttempts with pauses from storePause on bound how long new tokens
@@ -65,6 +69,8 @@ func (s *Sessions) fresh(ctx context.Context, preset *catalog.Preset, e *Session
 // be stored.
 func (s *Sessions) start(ctx context.Context, preset *catalog.Preset, e *Session) <-chan singleflight.Result {
 	return s.flights.DoChan(string(e.Hash[:]), func() (any, error) {
+		s.refreshing.Add(1)
+		defer s.refreshing.Add(-1)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 		defer cancel()
 		next, err := s.refresh(ctx, preset, e)
@@ -73,6 +79,13 @@ func (s *Sessions) start(ctx context.Context, preset *catalog.Preset, e *Session
 		}
 		return next, nil
 	})
+}
+
+// settle waits for refreshes under way: what auth has rotated must be stored.
+func (s *Sessions) settle() {
+	for start := clock.Monotonic(); s.refreshing.Load() > 0 && clock.Since(start) < settleTimeout; {
+		time.Sleep(pollFirst)
+	}
 }
 
 // refresh takes the lease and asks auth, or waits for who has it.

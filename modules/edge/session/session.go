@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"golang.org/x/sync/singleflight"
 
@@ -102,11 +103,12 @@ func Outcomes() []Outcome { return []Outcome{Refreshed, Over, Unavailable, Unsto
 
 // Sessions finds, makes, refreshes and ends sessions.
 type Sessions struct {
-	d       Deps
-	store   store
-	cache   *lru.Cache[*Session]
-	dropped atomic.Int64 // rises with every drop: see put
-	flights singleflight.Group
+	d          Deps
+	store      store
+	cache      *lru.Cache[*Session]
+	dropped    atomic.Int64 // rises with every drop: see put
+	flights    singleflight.Group
+	refreshing atomic.Int64 // refreshes under way
 }
 
 // New makes the sessions of an edge. Errors: unusable keys.
@@ -118,7 +120,8 @@ func New(d Deps) (*Sessions, error) {
 	return &Sessions{d: d, store: store{d.DB, keys}, cache: lru.New[*Session](cached)}, nil
 }
 
-// Run follows the sessions that other processes end, until ctx ends.
+// Run follows the sessions that other processes end, until ctx ends; then it
+// lets refreshes under way finish.
 func (s *Sessions) Run(ctx context.Context) error {
 	l := postgres.Listener{
 		URL: s.d.DB.Config().ConnConfig.ConnString(), Channel: channel, Log: s.d.Log,
@@ -130,6 +133,7 @@ func (s *Sessions) Run(ctx context.Context) error {
 			}
 		},
 	}
+	defer s.settle()
 	return l.Run(ctx)
 }
 
@@ -215,11 +219,16 @@ func (s *Sessions) entry(r row) *Session {
 	e.Claims = r.tokens.Claims
 	if e.Claims == nil {
 		claims, err := s.d.Verifier.Read(r.tokens.Access.Reveal())
-		if err != nil {
+		if err != nil || claims.Tenant != r.tenant || claims.Subject != r.subject {
 			e.AccessEnd = time.Time{}
 			return e
 		}
 		e.Claims = claims
+	}
+	// Texts that claims or configuration hold are not kept twice.
+	e.Tenant, e.Preset = e.Claims.Tenant, unique.Make(r.preset).Value()
+	if e.SessionID == e.Claims.SessionID {
+		e.SessionID = e.Claims.SessionID
 	}
 	if s.forwards(r.tenant) {
 		e.access = r.tokens.Access
