@@ -63,6 +63,8 @@ func TestLogout_AnotherSiteHasToBeConfirmed(t *testing.T) {
 		"referer that looks alike": {"GET", []string{"Referer", publicURL + ".evil.test/"}, false},
 		"foreign form":             {"POST", []string{"Origin", "http://evil.test"}, false},
 		"null origin":              {"POST", []string{"Origin", "null"}, false},
+		"page without referrer":    {"POST", []string{"Origin", "null", "Sec-Fetch-Site", "same-origin"}, true},
+		"null and cross-site":      {"POST", []string{"Origin", "null", "Sec-Fetch-Site", "cross-site"}, false},
 		"sibling site form":        {"POST", []string{"Sec-Fetch-Site", "same-site"}, false},
 		"stated twice":             {"GET", []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Site", "cross-site"}, false},
 	} {

@@ -325,6 +325,8 @@ func TestCSRF_UnsafeMethodsWithACookieNeedThisOrigin(t *testing.T) {
 		"cross-site":         {[]string{"Sec-Fetch-Site", "cross-site"}, 403},
 		"foreign origin":     {[]string{"Origin", "http://evil.test"}, 403},
 		"null":               {[]string{"Origin", "null"}, 403},
+		"null, same-origin":  {[]string{"Origin", "null", "Sec-Fetch-Site", "same-origin"}, 200},
+		"null, cross-site":   {[]string{"Origin", "null", "Sec-Fetch-Site", "cross-site"}, 403},
 		"looks alike":        {[]string{"Origin", publicURL + ".evil.test"}, 403},
 		"other scheme":       {[]string{"Origin", "https://edge.test"}, 403},
 		"contradiction":      {[]string{"Origin", "http://evil.test", "Sec-Fetch-Site", "same-origin"}, 403},

@@ -109,10 +109,13 @@ func (h *Handler) own(r *http.Request) bool {
 			return false
 		}
 	}
-	if origin := header.Get("Origin"); origin != "" && origin != h.origin {
+	site := header.Get("Sec-Fetch-Site")
+	// "null" says nothing (a page under the referrer policy no-referrer sends
+	// it too); then Sec-Fetch-Site has to speak.
+	if origin := header.Get("Origin"); origin != "" && origin != h.origin && (origin != "null" || site == "") {
 		return false
 	}
-	switch header.Get("Sec-Fetch-Site") {
+	switch site {
 	case "same-origin", "none":
 		return true
 	case "same-site":

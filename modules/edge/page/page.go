@@ -74,7 +74,8 @@ func write(c echo.Context, status int, v view) error {
 	h := c.Response().Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	// Not no-referrer: under it a browser sends the form's Origin as "null".
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", httpserver.RetryAfter)

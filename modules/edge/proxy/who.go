@@ -200,13 +200,15 @@ func safe(method string) bool {
 
 // sameOrigin tells whether an unsafe request with a cookie comes from this
 // origin. What the browser states decides, and what is stated twice or not at
-// all does not pass. "none" is the person's own doing: no site can cause it.
+// all does not pass. Sec-Fetch-Site "none" is the person's own doing: no site
+// can cause it. An Origin of "null" says nothing (a page under the referrer
+// policy no-referrer sends it too), so it passes with a Sec-Fetch-Site only.
 func (h *Handler) sameOrigin(header http.Header) bool {
 	site, origin := header["Sec-Fetch-Site"], header["Origin"]
 	if len(site) > 1 || len(origin) > 1 {
 		return false
 	}
-	if len(origin) == 1 && origin[0] != h.origin {
+	if len(origin) == 1 && origin[0] != h.origin && (origin[0] != "null" || len(site) == 0) {
 		return false
 	}
 	if len(site) == 1 {
