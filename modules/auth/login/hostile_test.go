@@ -509,8 +509,10 @@ func TestPassword_GuessesInParallelStayWithinTheAllowance(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if diff := cmp.Diff(map[int]int{http.StatusSeeOther: 5, http.StatusTooManyRequests: 95}, statuses); diff != "" {
-		t.Error(diff)
+	// An attempt that was allowed may still find the hasher busy on a slow
+	// machine; it was counted all the same.
+	if allowed := statuses[http.StatusSeeOther] + statuses[http.StatusServiceUnavailable]; allowed != 5 || statuses[http.StatusTooManyRequests] != 95 {
+		t.Errorf("answers by status: %v", statuses)
 	}
 	r := browsers[0].submit(browsers[0].follow(browsers[0].get(pages[0].url)), "password", "password", pass)
 	if r.status != http.StatusTooManyRequests || !strings.Contains(errorOf(r), "30 min") {
