@@ -6,6 +6,12 @@
 // parameters than today's still verifies and reports that it wants to be
 // renewed; the login engine does so in the statement that finishes the sign-in.
 //
+// A person who was imported brings a hash that another system made (bcrypt,
+// scrypt, PBKDF2, Argon2; see [Adopt]). It is checked as it is, without the
+// pepper, within limits of cost that are held at import and again at each
+// check, and wants to be renewed at the first sign-in that it proves. Until
+// then the time of a check tells that its account was imported.
+//
 // Hashing is expensive on purpose (about 25 ms and 19 MiB), so it is bounded: a
 // few at a time, a short queue, and a deadline beyond which the caller is told
 // to come back ([ErrBusy]). A storm of passwords never starves the rest.

@@ -76,6 +76,7 @@ type Hasher struct {
 	random io.Reader
 	slots  chan struct{}
 	queue  chan struct{}
+	large  chan struct{} // one check at a time may take more memory than ours
 	wait   time.Duration
 	dummy  phc
 }
@@ -91,7 +92,7 @@ func NewHasher(pepper secret.Text, random io.Reader) (*Hasher, error) {
 func newHasher(pepper secret.Text, random io.Reader, slots int, wait time.Duration) (*Hasher, error) {
 	h := &Hasher{
 		pepper: []byte(pepper.Reveal()), random: random, wait: wait,
-		slots: make(chan struct{}, slots), queue: make(chan struct{}, slots*(1+queuePerSlot)),
+		slots: make(chan struct{}, slots), queue: make(chan struct{}, slots*(1+queuePerSlot)), large: make(chan struct{}, 1),
 		dummy: phc{memory: memoryKiB, passes: passes, lanes: lanes, salt: make([]byte, saltBytes), tag: make([]byte, tagBytes)},
 	}
 	// A tag that nothing hashes to.
@@ -139,9 +140,13 @@ func (h *Hasher) Hash(ctx context.Context, plain string) (string, error) {
 }
 
 // Verify tells whether plain is the hash's password, and whether the hash wants
-// to be renewed because its parameters are not today's. Errors: [ErrFormat],
-// [ErrBusy], ctx's.
+// to be renewed because its parameters are not today's or another system made
+// it. Errors: [ErrFormat], [ErrBusy], ctx's.
 func (h *Hasher) Verify(ctx context.Context, hash, plain string) (ok, needsUpgrade bool, err error) {
+	if theirs, imported := strings.CutPrefix(hash, importedPrefix); imported {
+		ok, err = h.verifyForeign(ctx, theirs, plain)
+		return ok, ok, err
+	}
 	p, err := parsePHC(hash)
 	if err != nil {
 		return false, false, err
@@ -172,27 +177,57 @@ func (h *Hasher) verify(ctx context.Context, p phc, plain string) (bool, error) 
 	return secret.Equal(tag, p.tag) && !over, nil
 }
 
+// verifyForeign checks a hash that another system made: without the pepper.
+func (h *Hasher) verifyForeign(ctx context.Context, text, plain string) (ok bool, err error) {
+	f, err := parseForeign(text)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	over := len(plain) > maxBytes
+	if over {
+		plain = plain[:maxBytes]
+	}
+	err = h.turn(ctx, f.memory > memoryKiB<<10, func() { ok = f.matches([]byte(plain)) && !over })
+	return ok, err
+}
+
 // compute waits for its turn and hashes.
-func (h *Hasher) compute(ctx context.Context, p phc, plain string, length int) ([]byte, error) {
+func (h *Hasher) compute(ctx context.Context, p phc, plain string, length int) (tag []byte, err error) {
+	mac := hmac.New(sha256.New, h.pepper)
+	mac.Write([]byte(plain))
+	err = h.turn(ctx, p.memory > memoryKiB, func() {
+		tag = argon2.IDKey(mac.Sum(nil), p.salt, p.passes, p.memory, p.lanes, uint32(length)) //nolint:gosec // at most 64
+	})
+	return tag, err
+}
+
+// turn runs work when it is its turn. The number of slots is made for the
+// memory of today's parameters; work that takes more runs one at a time.
+func (h *Hasher) turn(ctx context.Context, large bool, work func()) error {
 	select {
 	case h.queue <- struct{}{}:
 	default:
-		return nil, ErrBusy
+		return ErrBusy
 	}
 	defer func() { <-h.queue }()
 	timer := time.NewTimer(h.wait)
 	defer timer.Stop()
-	select {
-	case h.slots <- struct{}{}:
-	case <-timer.C:
-		return nil, ErrBusy
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	places := []chan struct{}{h.slots}
+	if large {
+		places = []chan struct{}{h.large, h.slots}
 	}
-	defer func() { <-h.slots }()
-	mac := hmac.New(sha256.New, h.pepper)
-	mac.Write([]byte(plain))
-	return argon2.IDKey(mac.Sum(nil), p.salt, p.passes, p.memory, p.lanes, uint32(length)), nil //nolint:gosec // at most 64
+	for _, place := range places {
+		select {
+		case place <- struct{}{}:
+			defer func() { <-place }()
+		case <-timer.C:
+			return ErrBusy
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	work()
+	return nil
 }
 
 // phc is a parsed PHC string.
