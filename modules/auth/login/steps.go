@@ -164,7 +164,7 @@ func (e *Engine) enterFactor(v *visit, f factor.Factor, s state, lookUp *user.Id
 	}
 	switch result {
 	case throttled:
-		return e.refuseEntry(v, f, lookUp, retryAt)
+		return e.refuseEntry(v, lookUp, retryAt)
 	case lost:
 		return v.goTo("")
 	}
@@ -175,7 +175,7 @@ func (e *Engine) enterFactor(v *visit, f factor.Factor, s state, lookUp *user.Id
 }
 
 // refuseEntry shows the page that the person is on, with the time to wait.
-func (e *Engine) refuseEntry(v *visit, f factor.Factor, lookUp *user.Identifier, retryAt time.Time) error {
+func (e *Engine) refuseEntry(v *visit, lookUp *user.Identifier, retryAt time.Time) error {
 	page := e.identifierPage(v, keepable(v.form.Get("identifier")))
 	if lookUp == nil {
 		if on, ok := e.factor(v.conversation.State.Factor); ok {

@@ -129,8 +129,10 @@ func (e *Engine) admit(v *visit, conv *conversation) (bool, error) {
 	if !secret.Equal(conv.BrowserHash, v.browserHash) {
 		return false, e.d.Pages.Notice(v.c, http.StatusForbidden, "foreign", nil)
 	}
+	if v.conversation == nil {
+		httpserver.Annotate(v.c, slog.String("client", conv.Client))
+	}
 	v.conversation = conv
-	httpserver.Annotate(v.c, slog.String("client", conv.Client))
 	locales := conv.Request.UILocales
 	if conv.FinishedAt != nil {
 		return false, e.again(v)
