@@ -167,13 +167,13 @@ func (h *Handler) rewrite(p *httputil.ProxyRequest) {
 	out.URL, out.Host = x.url, x.url.Host
 	filterHeaders(out.Header)
 	x.routes.filterCookies(out.Header)
-	x.caller.identity(out.Header)
-	h.forwarded(p.In, out.Header)
+	x.caller.identity(&x.values, out.Header)
+	h.forwarded(&x.values, p.In, out.Header)
 	if x.reqID != "" {
-		out.Header["X-Request-Id"] = []string{x.reqID}
+		x.values.set(out.Header, "X-Request-Id", x.reqID)
 	}
 	if !x.access.Empty() {
-		out.Header["Authorization"] = []string{"Bearer " + x.access.Reveal()}
+		x.values.set(out.Header, "Authorization", "Bearer "+x.access.Reveal())
 	}
 }
 

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"versola/platform/httpserver"
@@ -161,68 +162,88 @@ func (r *routes) filterSetCookies(h http.Header) {
 	h["Set-Cookie"] = kept
 }
 
+// values backs the header values of one request, so that setting them costs
+// no allocation each.
+type values struct {
+	texts [16]string // twelve are set at the most
+	n     int
+}
+
+// set replaces a header, whose name must be in its canonical form.
+func (v *values) set(h http.Header, name, value string) {
+	if v.n == len(v.texts) {
+		h[name] = []string{value}
+		return
+	}
+	v.texts[v.n] = value
+	h[name] = v.texts[v.n : v.n+1 : v.n+1]
+	v.n++
+}
+
 // identity sets the headers that tell who calls.
-func (c *caller) identity(h http.Header) {
+func (c *caller) identity(v *values, h http.Header) {
 	claims := c.claims
 	if claims == nil {
 		return
 	}
-	h[headerSubject] = []string{claims.Subject}
-	h[headerTenant] = []string{claims.Tenant}
-	h[headerClient] = []string{claims.ClientID}
+	v.set(h, headerSubject, claims.Subject)
+	v.set(h, headerTenant, claims.Tenant)
+	v.set(h, headerClient, claims.ClientID)
 	if claims.SessionID != "" {
-		h[headerSession] = []string{claims.SessionID}
+		v.set(h, headerSession, claims.SessionID)
 	}
 	if len(claims.Roles) > 0 {
-		h[headerRoles] = []string{strings.Join(claims.Roles, ",")}
+		v.set(h, headerRoles, strings.Join(claims.Roles, ","))
 	}
 	if claims.Scope != "" {
-		h[headerScope] = []string{claims.Scope}
+		v.set(h, headerScope, claims.Scope)
 	}
 }
 
 // forwarded sets X-Forwarded-* and Forwarded (RFC 7239) as the edge knows them.
 // Of what the client sent, only the hops that trusted proxies vouch for stay.
-func (h *Handler) forwarded(in *http.Request, out http.Header) {
-	hops := hops(in, h.d.TrustedProxies)
-	out["X-Forwarded-For"] = []string{strings.Join(hops, ", ")}
-	out["X-Forwarded-Host"] = []string{h.host}
-	out["X-Forwarded-Proto"] = []string{h.scheme}
-	var b strings.Builder
-	for i, hop := range hops {
-		if i > 0 {
-			b.WriteString(", ")
+func (h *Handler) forwarded(v *values, in *http.Request, out http.Header) {
+	peer, err := netip.ParseAddrPort(in.RemoteAddr)
+	if err != nil {
+		v.set(out, "X-Forwarded-For", "unknown")
+		v.set(out, "Forwarded", "for=unknown"+h.forwardedTail)
+	} else if addr := peer.Addr().Unmap().WithZone(""); len(h.d.TrustedProxies) == 0 {
+		text := addr.String()
+		v.set(out, "X-Forwarded-For", text)
+		v.set(out, "Forwarded", node(addr, text)+h.forwardedTail)
+	} else {
+		var plain, nodes []string
+		for _, hop := range hops(in.Header["X-Forwarded-For"], addr, h.d.TrustedProxies) {
+			text := hop.String()
+			plain, nodes = append(plain, text), append(nodes, node(hop, text))
 		}
-		if strings.Contains(hop, ":") {
-			b.WriteString(`for="[` + hop + `]"`)
-		} else {
-			b.WriteString("for=" + hop)
-		}
+		v.set(out, "X-Forwarded-For", strings.Join(plain, ", "))
+		v.set(out, "Forwarded", strings.Join(nodes, ", ")+h.forwardedTail)
 	}
-	b.WriteString(`;host="` + h.host + `";proto=` + h.scheme)
-	out["Forwarded"] = []string{b.String()}
+	v.set(out, "X-Forwarded-Host", h.host)
+	v.set(out, "X-Forwarded-Proto", h.scheme)
+}
+
+// node writes an address as a forwarded element (RFC 7239 section 6).
+func node(addr netip.Addr, text string) string {
+	if addr.Is6() {
+		return `for="[` + text + `]"`
+	}
+	return "for=" + text
 }
 
 // hops are the addresses that a request came through, the client's first and
 // the peer's last.
-func hops(r *http.Request, trusted []netip.Prefix) []string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return []string{"unknown"}
-	}
-	addr := peer.Addr().Unmap().WithZone("")
-	if len(trusted) == 0 {
-		return []string{addr.String()}
-	}
-	chain := []string{addr.String()}
-	said := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
-	for i := len(said) - 1; i >= 0 && httpserver.Trusted(trusted, addr); i-- {
+func hops(lines []string, peer netip.Addr, trusted []netip.Prefix) []netip.Addr {
+	chain := []netip.Addr{peer}
+	said := strings.Split(strings.Join(lines, ","), ",")
+	for i := len(said) - 1; i >= 0 && httpserver.Trusted(trusted, chain[len(chain)-1]); i-- {
 		next, err := netip.ParseAddr(strings.TrimSpace(said[i]))
 		if err != nil {
 			break
 		}
-		addr = next.Unmap().WithZone("")
-		chain = append([]string{addr.String()}, chain...)
+		chain = append(chain, next.Unmap().WithZone(""))
 	}
+	slices.Reverse(chain)
 	return chain
 }

@@ -60,6 +60,8 @@ type Handler struct {
 	metrics *metrics
 	proxy   *httputil.ReverseProxy
 
+	forwardedTail string // what every Forwarded ends with
+
 	current    atomic.Pointer[routes]
 	mu         sync.Mutex // guards the compilation of current, and transports
 	transports map[timeouts]*http.Transport
@@ -77,6 +79,7 @@ func New(d Deps) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{d: d, origin: u.Scheme + "://" + u.Host, scheme: u.Scheme, host: u.Host, metrics: m, transports: map[timeouts]*http.Transport{}}
+	h.forwardedTail = `;host="` + u.Host + `";proto=` + u.Scheme
 	h.proxy = h.reverseProxy()
 	return h, nil
 }
@@ -166,6 +169,7 @@ type exchange struct {
 	url      *url.URL // upstream
 	access   secret.Text
 	reqID    string
+	values   values
 
 	failure  error
 	tooLarge bool // the body passed the limit on its way
