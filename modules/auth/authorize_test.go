@@ -272,6 +272,13 @@ func TestDiscovery_SaysWhatWorks(t *testing.T) {
 	if a := g.do(http.MethodGet, "/t/demo/.well-known/openid-configuration", nil); a.StatusCode != http.StatusNotFound {
 		t.Errorf("the root tenant has a second address: %d", a.StatusCode)
 	}
+	for _, path := range []string{"/.well-known/openid-configuration", "/.well-known/jwks.json", "/authorize", "/logout", "/userinfo"} {
+		for _, prefix := range []string{"/t/", "/t/demo", "/t/%64emo", "/t/..", "/t/ "} {
+			if a := g.do(http.MethodGet, "http://auth.test"+strings.ReplaceAll(prefix, " ", "%20")+path, nil); a.StatusCode != http.StatusNotFound {
+				t.Errorf("%s%s: %d", prefix, path, a.StatusCode)
+			}
+		}
+	}
 	if a := g.do(http.MethodGet, "/t/nobody/token", nil); a.StatusCode == http.StatusOK {
 		t.Errorf("unknown tenant: %d", a.StatusCode)
 	}

@@ -101,6 +101,42 @@ func TestLogout_WithoutCookieAHintEndsItsSession(t *testing.T) {
 	g.refreshRefused(got.refresh)
 }
 
+func TestLogout_ACookieThatNamesNoSessionIsAsNone(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	_, endedCookie, ended := g.signInAndExchange("openid")
+	g.exec("UPDATE auth.session SET ended_at = $2 WHERE id = $1", ended, g.clock.Now())
+	_, foreignCookie, foreign := g.signInAndExchange("openid")
+	g.exec("UPDATE auth.session SET directory = 'other' WHERE id = $1", foreign)
+	for name, cookie := range map[string]string{
+		"garbage": "x", "planted": strings.Repeat("A", 86), "of an ended session": endedCookie, "of another directory": foreignCookie,
+	} {
+		got, _, sid := g.signInAndExchange("openid")
+		v := form("id_token_hint", got.id, "post_logout_redirect_uri", bye)
+		if a := g.get("/logout", with(v, "post_logout_redirect_uri", "https://evil.test/"), cookied(cookie)); a.page(t).Page != "signed-out" {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+		g.refresh(got.refresh) // what was in doubt ended nothing
+		if to, _ := g.get("/logout", v, cookied(cookie)).location(t); to != bye {
+			t.Errorf("%s: went to %s", name, to)
+		}
+		if n := g.count("SELECT count(*) FROM auth.session WHERE id = $1 AND ended_at IS NOT NULL", sid); n != 1 {
+			t.Errorf("%s: the session that the hint names lives on", name)
+		}
+		g.refused(g.get("/userinfo", nil, bearer(got.access)), 401, "invalid_token")
+	}
+}
+
+func TestLogout_APostComesBackOnlyWithWhatAnAddressHolds(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	for _, name := range []string{"id_token_hint", "client_id", "post_logout_redirect_uri", "logout_hint", "ui_locales"} {
+		if a := g.post("/logout", form(name, strings.Repeat("x", 100_000))); a.StatusCode != 400 || a.page(t).Page != "error" || a.Header.Get("Location") != "" {
+			t.Errorf("%s: %d, %d bytes of Location", name, a.StatusCode, len(a.Header.Get("Location")))
+		}
+	}
+}
+
 func TestLogout_WinsAgainstRefreshesThatRunMeanwhile(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

@@ -11,9 +11,10 @@
 // cookie, so that only the page that we showed to this session confirms it.
 // Nobody is ever sent to an address that is not registered with the client.
 //
-// Without the cookie a sure request ends the session that the hint names: a POST
-// from another site carries no SameSite=Lax cookie. For the same reason such a
-// POST without a hint comes back as a GET, which does carry it.
+// Where the cookie is missing or names no session here, a sure request ends the
+// session that the hint names: a POST from another site carries no SameSite=Lax
+// cookie, and tenants with separate directories share one cookie. For the same
+// reason a POST without cookie and hint comes back as a GET, which does carry it.
 //
 // Ending is one durable statement: session ended, its grants revoked (those
 // with offline access survive where the tenant says so), an entry in the revocation log, and a notice

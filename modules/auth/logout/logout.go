@@ -56,6 +56,10 @@ func New(s Sessions, p Pages, e *Ender, cookies httpserver.Cookies, keys []secre
 // maxState bounds the state that goes back, as at the authorization endpoint.
 const maxState = 2 << 10
 
+// maxQuery bounds the query that a POST comes back with: common proxies and
+// browsers take 8 KiB of an address. What does not fit was never a GET.
+const maxQuery = 8 << 10
+
 // parametersKnown are those that may be sent once only.
 var parametersKnown = []string{"id_token_hint", "client_id", "post_logout_redirect_uri", "state", "logout_hint", "ui_locales", "csrf"}
 
@@ -85,11 +89,8 @@ func (e *Endpoint) Handle(c echo.Context) error {
 			return err
 		}
 	}
-	if cookie == "" && r.csrf == "" {
-		return e.withoutCookie(c, t, r)
-	}
 	if s == nil {
-		return e.leave(c, r)
+		return e.withoutSession(c, t, r, cookie == "")
 	}
 	if !e.sure(r, s, cookie) {
 		return e.confirm(c, r, cookie)
@@ -159,13 +160,13 @@ func parameters(r *http.Request) (oauth.Params, error) {
 	return oauth.NewParams(q), nil
 }
 
-// withoutCookie ends the session that a hint of ours names, where nothing is in
-// doubt.
-func (e *Endpoint) withoutCookie(c echo.Context, t tenant.At, r *request) error {
+// withoutSession ends the session that a hint of ours names, where nothing is
+// in doubt. The browser has no cookie, or one that names no session here: it
+// may have expired, or be that of another tenant's directory.
+func (e *Endpoint) withoutSession(c echo.Context, t tenant.At, r *request, noCookie bool) error {
 	if r.hint == nil || r.doubt != nil {
-		if c.Request().Method == http.MethodPost {
-			target := t.PathPrefix + "/logout?" + r.raw.Encode()
-			return c.Redirect(http.StatusSeeOther, target)
+		if noCookie && r.csrf == "" && c.Request().Method == http.MethodPost {
+			return again(c, t, r)
 		}
 		return e.leave(c, r)
 	}
@@ -181,6 +182,16 @@ func (e *Endpoint) withoutCookie(c echo.Context, t tenant.At, r *request) error 
 		return err
 	}
 	return e.leave(c, r)
+}
+
+// again lets a POST come back as a GET, with its cookie.
+func again(c echo.Context, t tenant.At, r *request) error {
+	query := r.raw.Encode()
+	if len(query) > maxQuery {
+		return oauth.Refuse(oauth.InvalidRequest, "the parameters are longer than %d bytes together", maxQuery)
+	}
+	oauth.NoStore(c.Response().Header())
+	return c.Redirect(http.StatusSeeOther, t.PathPrefix+"/logout?"+query)
 }
 
 // sure tells whether the session may end without asking the person.

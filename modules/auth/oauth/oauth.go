@@ -105,8 +105,9 @@ func JSON(c echo.Context, body any) error {
 // Params are the parameters of a request, each at most once.
 type Params struct{ values url.Values }
 
-// ReadForm reads a form-encoded POST body; parameters in the query of a POST
-// are refused, since they end up in logs (RFC 6749 section 2.3.1).
+// ReadForm reads a form-encoded POST body. Parameters in the query of a POST
+// count as not sent: they end up in logs (RFC 6749 section 2.3.1). Errors:
+// invalid_request.
 func ReadForm(r *http.Request) (Params, error) {
 	ct, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(ct), "application/x-www-form-urlencoded") {

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -34,12 +35,12 @@ func Middleware(source Source, root string) echo.MiddlewareFunc {
 				return echo.NewHTTPError(http.StatusServiceUnavailable, "the configuration is not loaded yet")
 			}
 			name := root
-			if p := c.Param("tenant"); p != "" {
-				// The root tenant has one address only.
-				if p == root {
+			if slices.Contains(c.ParamNames(), "tenant") {
+				// The root tenant has one address only; an empty name, as in
+				// "/t//token", is no second.
+				if name = c.Param("tenant"); name == root {
 					return echo.ErrNotFound
 				}
-				name = p
 			}
 			t, ok := current.Tenant(name)
 			if !ok {
