@@ -9,6 +9,7 @@ import (
 	"versola/modules/auth/password"
 	"versola/modules/auth/user"
 	"versola/modules/central/apply"
+	"versola/modules/central/change"
 	"versola/modules/central/seed"
 	"versola/modules/central/validate"
 	"versola/platform/postgres"
@@ -53,13 +54,16 @@ func (p *process) planter(encryption []secret.Key) (func(context.Context) error,
 	if err != nil {
 		return nil, fmt.Errorf("password hasher: %w", err)
 	}
-	applier, err := apply.New(apply.Deps{
-		DB: p.db, Encryption: encryption, Users: user.NewStore(p.db, rand.Reader), Hasher: hasher, Clock: p.o.Clock, Random: rand.Reader,
+	engine, err := change.New(change.Deps{
+		DB: p.db, Encryption: encryption, Clock: p.o.Clock, Random: rand.Reader,
 		Rules: validate.Rules{Development: p.cfg.Profile != profileProduction},
 	})
 	if err != nil {
 		return nil, err
 	}
+	applier := apply.New(apply.Deps{
+		DB: p.db, Engine: engine, Users: user.NewStore(p.db, rand.Reader), Hasher: hasher, Clock: p.o.Clock, Random: rand.Reader,
+	})
 	jwks, err := PublicEdgeKeys(p.cfg.Edge.PrivateKeys)
 	if err != nil {
 		return nil, err

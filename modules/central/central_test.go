@@ -17,6 +17,7 @@ import (
 	"versola/modules/auth/user"
 	"versola/modules/central/apply"
 	"versola/modules/central/catalog"
+	"versola/modules/central/change"
 	"versola/modules/central/validate"
 	"versola/platform/clock"
 	"versola/platform/pgtest"
@@ -95,16 +96,16 @@ func named(name string) func(*catalog.Catalog) bool {
 // rename writes the demo tenant under a name.
 func rename(t *testing.T, dbx *postgres.DB, name string) {
 	t.Helper()
-	a, err := apply.New(apply.Deps{DB: dbx, Encryption: keys, Users: user.NewStore(dbx, rand.Reader), Clock: clock.System{}, Random: rand.Reader,
-		Rules: validate.Rules{Development: true}})
+	engine, err := change.New(change.Deps{DB: dbx, Encryption: keys, Clock: clock.System{}, Random: rand.Reader, Rules: validate.Rules{Development: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	a := apply.New(apply.Deps{DB: dbx, Engine: engine, Users: user.NewStore(dbx, rand.Reader), Clock: clock.System{}, Random: rand.Reader})
 	docs := &apply.Documents{}
 	if err := docs.Add("t.yaml", strings.NewReader("kind: tenant\nid: demo\nname: "+name+"\nsecurity_profile: standard\n"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Apply(t.Context(), docs, false); err != nil {
+	if _, err := a.Apply(t.Context(), docs, apply.Options{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -74,6 +74,12 @@ func (u *UUID) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Time returns when a version 7 UUID was made, to the millisecond.
+func (u UUID) Time() time.Time {
+	ms := uint64(binary.BigEndian.Uint16(u[0:2]))<<32 | uint64(binary.BigEndian.Uint32(u[2:6]))
+	return time.UnixMilli(int64(ms)).UTC() //nolint:gosec // 48 bits
+}
+
 // IsNil tells whether u names nothing.
 func (u UUID) IsNil() bool { return u == Nil }
 

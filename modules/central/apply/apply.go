@@ -3,20 +3,16 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"versola/modules/auth/user"
-	"versola/modules/central/catalog"
-	"versola/modules/central/store"
-	"versola/modules/central/validate"
+	"versola/modules/central/change"
 	"versola/platform/clock"
 	"versola/platform/id"
 	"versola/platform/postgres"
-	"versola/platform/secret"
 )
 
 // Users is where people are kept: *user.Store.
@@ -33,61 +29,59 @@ type Hasher interface {
 
 // Deps is what an [Applier] works with.
 type Deps struct {
-	DB         *postgres.DB
-	Encryption []secret.Key // seal client secrets; the active one first
-	Users      Users
-	Hasher     Hasher
-	Clock      clock.Clock
-	Random     io.Reader
-	Rules      validate.Rules
+	DB     *postgres.DB
+	Engine *change.Engine
+	Users  Users
+	Hasher Hasher
+	Clock  clock.Clock
+	Random io.Reader
 }
 
 // Applier applies documents.
-type Applier struct {
-	Deps
-	keyring  *secret.Keyring
-	compiler *catalog.Compiler
-}
+type Applier struct{ Deps }
 
-// New makes an applier. Errors: no or unusable encryption keys.
-func New(d Deps) (*Applier, error) {
-	keyring, err := secret.NewKeyring(d.Encryption, catalog.SealPurpose)
-	if err != nil {
-		return nil, fmt.Errorf("encryption keys: %w", err)
-	}
-	return &Applier{Deps: d, keyring: keyring, compiler: &catalog.Compiler{Open: keyring.Open}}, nil
-}
+// New makes an applier.
+func New(d Deps) *Applier { return &Applier{Deps: d} }
 
-// Action is what was done to an entity.
-type Action string
+// Prune says what is deleted when no document declares it.
+type Prune int
 
-// The actions.
+// What is deleted.
 const (
-	Created   Action = "created"
-	Updated   Action = "updated"
-	Unchanged Action = "unchanged"
+	// PruneNothing deletes nothing.
+	PruneNothing Prune = iota
+	// PruneDeclared deletes what belongs to the tenants that documents declare.
+	PruneDeclared
+	// PruneAll deletes edges and whole tenants too; what belongs to the system
+	// tenant only where a document declares that tenant.
+	PruneAll
 )
 
-// Change is what became of one document.
+// systemTenant is the built-in tenant of those who administer the deployment.
+const systemTenant = "system"
+
+// Options of one application.
+type Options struct {
+	DryRun bool // only tell what would be done
+	Prune  Prune
+	Actor  change.Actor
+}
+
+// Change is what became of one document, or of an entity that was pruned.
 type Change struct {
-	Of     validate.Ref
-	Action Action
-	// Fields are the members that differ, for an update.
-	Fields []string
+	change.Change
+	// Person names a person, who is no entity; empty for entities.
+	Person string
 }
 
 // String returns the change as one line.
 func (c Change) String() string {
-	s := string(c.Action) + " " + c.Of.String()
-	for i, f := range c.Fields {
-		sep := ", "
-		if i == 0 {
-			sep = " ("
-		}
-		s += sep + f
+	if c.Person != "" {
+		return string(c.Action) + " " + c.Person
 	}
+	s := string(c.Action) + " " + c.Ref.String()
 	if len(c.Fields) > 0 {
-		s += ")"
+		s += " (" + strings.Join(c.Fields, ", ") + ")"
 	}
 	return s
 }
@@ -96,13 +90,13 @@ func (c Change) String() string {
 var errDryRun = errors.New("dry run")
 
 // Apply makes the configuration what the documents say, in a transaction of
-// its own; with dryRun it only tells what would be done. The error is [Errors]
-// when the documents are wrong, else the database's.
-func (a *Applier) Apply(ctx context.Context, docs *Documents, dryRun bool) ([]Change, error) {
+// its own. The error is [Errors] when the documents are wrong, *[change.InUse]
+// when what is pruned is in use, else the database's.
+func (a *Applier) Apply(ctx context.Context, docs *Documents, o Options) ([]Change, error) {
 	var changes []Change
 	err := pgx.BeginFunc(ctx, a.DB, func(tx pgx.Tx) (err error) {
-		changes, err = a.In(ctx, tx, docs)
-		if err == nil && dryRun {
+		changes, err = a.In(ctx, tx, docs, o)
+		if err == nil && o.DryRun {
 			return errDryRun
 		}
 		return err
@@ -115,82 +109,35 @@ func (a *Applier) Apply(ctx context.Context, docs *Documents, dryRun bool) ([]Ch
 
 // In does the work of [Applier.Apply] within tx, which must be at the
 // isolation level "read committed": what was read before the lock is not used.
-// After an error tx must be rolled back.
-func (a *Applier) In(ctx context.Context, tx pgx.Tx, docs *Documents) ([]Change, error) {
-	if _, err := store.Lock(ctx, tx); err != nil {
-		return nil, err
-	}
-	current, err := store.Read(ctx, tx)
+// After an error tx must be rolled back; so it must after a dry run.
+func (a *Applier) In(ctx context.Context, tx pgx.Tx, docs *Documents, o Options) ([]Change, error) {
+	before, err := a.Engine.Locked(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlan(a, current)
-	p.errs = append(p.errs, docs.errs...)
-	for _, d := range docs.list {
-		p.add(d)
-	}
-	p.validate()
-	people, err := p.people(ctx)
+	p := newPlan(a, before, docs, o.Prune)
+	create, changes, err := p.decidePeople(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.errs.orNil(); err != nil {
-		return nil, err
+	result, err := a.Engine.In(ctx, tx, o.Actor, p.ops, change.Options{DryRun: o.DryRun})
+	var invalid *change.Invalid
+	if errors.As(err, &invalid) {
+		p.refused(invalid)
+		err = nil
 	}
-	if err := p.write(ctx, tx); err != nil {
-		return nil, err
+	if wrong := p.errs.orNil(); wrong != nil {
+		return nil, wrong
 	}
-	if err := a.createPeople(ctx, tx, people); err != nil {
-		return nil, err
-	}
-	return p.changes(), nil
-}
-
-// write stores what differs, referred entities first, and makes sure that the
-// result compiles.
-func (p *plan) write(ctx context.Context, tx pgx.Tx) error {
-	now := p.applier.Clock.Now()
-	wrote := false
-	for _, kind := range writeOrder {
-		for _, e := range p.entries {
-			if e.doc.of.Kind != kind || e.change.Action == Unchanged {
-				continue
-			}
-			wrote = true
-			if err := store.Put(ctx, tx, e.doc.spec, now); err != nil {
-				return err
-			}
-			if err := p.writeSecrets(ctx, tx, e, now); err != nil {
-				return err
-			}
-		}
-	}
-	if !wrote {
-		return nil
-	}
-	next, err := store.Read(ctx, tx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := p.applier.compiler.Compile(next); err != nil {
-		return fmt.Errorf("check the new configuration: %w", err)
+	if err := a.createPeople(ctx, tx, create); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-var writeOrder = []string{validate.KindEdge, validate.KindTenant, validate.KindScope, validate.KindResource,
-	validate.KindPermission, validate.KindRole, validate.KindClient, validate.KindPreset}
-
-func (p *plan) writeSecrets(ctx context.Context, tx pgx.Tx, e *entry, now time.Time) error {
-	if e.secrets == nil {
-		return nil
+	entities := make([]Change, len(result.Changes))
+	for i, c := range result.Changes {
+		entities[i] = Change{Change: c}
 	}
-	a := p.applier
-	sealed := make([]store.Secret, len(*e.secrets))
-	for i, text := range *e.secrets {
-		s := store.Secret{ID: id.NewUUID(now, a.Random), Created: now.Add(-time.Duration(i) * time.Microsecond)}
-		s.Sealed = a.keyring.Seal([]byte(text.Reveal()), catalog.ClientSecretContext(e.doc.of.Tenant, e.doc.of.ID, s.ID))
-		sealed[i] = s
-	}
-	return store.PutSecrets(ctx, tx, e.doc.of.Tenant, e.doc.of.ID, sealed)
+	return append(entities, changes...), nil
 }

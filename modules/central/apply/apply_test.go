@@ -17,6 +17,7 @@ import (
 	"versola/db"
 	"versola/modules/auth/user"
 	"versola/modules/central/catalog"
+	"versola/modules/central/change"
 	"versola/modules/central/store"
 	"versola/modules/central/validate"
 	"versola/platform/clock"
@@ -40,18 +41,24 @@ type fixture struct {
 	*Applier
 	clock  *clock.Fake
 	hasher *countingHasher
+
+	keyring *secret.Keyring
 }
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	dbx := pgtest.Open(t, db.Auth(), db.Central())
 	f := &fixture{clock: clock.NewFake(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), hasher: &countingHasher{}}
-	a, err := New(Deps{DB: dbx, Encryption: keys, Users: user.NewStore(dbx, rand.Reader), Hasher: f.hasher,
-		Clock: f.clock, Random: rand.Reader, Rules: validate.Rules{Development: true}})
+	engine, err := change.New(change.Deps{DB: dbx, Encryption: keys, Clock: f.clock, Random: rand.Reader, Rules: validate.Rules{Development: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Applier = a
+	keyring, err := secret.NewKeyring(keys, catalog.SealPurpose)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.keyring = keyring
+	f.Applier = New(Deps{DB: dbx, Engine: engine, Users: user.NewStore(dbx, rand.Reader), Hasher: f.hasher, Clock: f.clock, Random: rand.Reader})
 	return f
 }
 
@@ -66,7 +73,7 @@ func parse(t testing.TB, text string, vars map[string]string) *Documents {
 
 func (f *fixture) apply(t *testing.T, text string) []string {
 	t.Helper()
-	changes, err := f.Apply(t.Context(), parse(t, text, nil), false)
+	changes, err := f.Apply(t.Context(), parse(t, text, nil), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +189,8 @@ func TestApply_DryRunTellsAndDoesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	before := load(t, f.DB)
-	changes, err := f.Apply(t.Context(), parse(t, two, nil), true)
-	if err != nil || len(changes) != 7 || changes[0].Action != Created {
+	changes, err := f.Apply(t.Context(), parse(t, two, nil), Options{DryRun: true})
+	if err != nil || len(changes) != 7 || changes[0].Action != change.Created {
 		t.Fatalf("%v, %v", changes, err)
 	}
 	if diff := cmp.Diff(before, load(t, f.DB)); diff != "" {
@@ -226,7 +233,7 @@ func TestApply_SecretsOfAClient(t *testing.T) {
 		{"the order counts", head + "secrets: [first-secret-of-web, second-secret-of-web]\n", "updated client demo/web (secrets)", []string{"first-secret-of-web", "second-secret-of-web"}},
 		{"the old one is dropped", head + "secret: second-secret-of-web\n", "updated client demo/web (secrets)", []string{"second-secret-of-web"}},
 		{"generate_secret keeps what is there", head + "generate_secret: true\n", "unchanged client demo/web", []string{"second-secret-of-web"}},
-		{"becoming public drops them", strings.NewReplacer("client_secret_basic", "none", "client_kind: web", "client_kind: native").Replace(head), "updated client demo/web (auth_method, kind, secrets)", []string{}},
+		{"becoming public drops them", strings.NewReplacer("client_secret_basic", "none", "client_kind: web", "client_kind: native").Replace(head), "updated client demo/web (auth_method, client_kind, secrets)", []string{}},
 	} {
 		got := f.apply(t, step.doc)
 		if diff := cmp.Diff([]string{step.change}, got); diff != "" {
@@ -271,7 +278,7 @@ func TestApply_BadDocumentsListEveryErrorWithItsLineAndChangeNothing(t *testing.
 					want[n+1] = append(want[n+1], strings.TrimSpace(w))
 				}
 			}
-			_, err = f.Apply(t.Context(), docs, false)
+			_, err = f.Apply(t.Context(), docs, Options{})
 			var errs Errors
 			if !errors.As(err, &errs) {
 				t.Fatalf("%v", err)
@@ -308,7 +315,7 @@ func TestApply_WhatBreaksAnEntityElsewhereIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.apply(t, two)
-	_, err := f.Apply(t.Context(), parse(t, "kind: resource\ntenant: demo\nid: api\nupstream: {url: \"http://127.0.0.1:1\"}\nendpoints: [{id: other, method: GET, path: /}]\n", nil), false)
+	_, err := f.Apply(t.Context(), parse(t, "kind: resource\ntenant: demo\nid: api\nupstream: {url: \"http://127.0.0.1:1\"}\nendpoints: [{id: other, method: GET, path: /}]\n", nil), Options{})
 	if err == nil || !strings.Contains(err.Error(), "in the database: permission demo/read: endpoints[0]") {
 		t.Errorf("%v", err)
 	}
@@ -318,7 +325,7 @@ func TestApply_TheSecurityProfileIsFixed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.apply(t, two)
-	_, err := f.Apply(t.Context(), parse(t, "kind: tenant\nid: demo\nsecurity_profile: fapi2\n", nil), false)
+	_, err := f.Apply(t.Context(), parse(t, "kind: tenant\nid: demo\nsecurity_profile: fapi2\n", nil), Options{})
 	if err == nil || !strings.Contains(err.Error(), "a.yaml:3: tenant demo: security_profile: ") {
 		t.Errorf("%v", err)
 	}
@@ -355,7 +362,7 @@ func TestApply_SeveralAtOnceQueue(t *testing.T) {
 	const parallel = 6
 	for range parallel {
 		go func() {
-			_, err := f.Apply(context.Background(), parse(t, two, nil), false)
+			_, err := f.Apply(context.Background(), parse(t, two, nil), Options{})
 			done <- err
 		}()
 	}
@@ -411,11 +418,15 @@ func FuzzParse(f *testing.F) {
 		if err := docs.Add("fuzz", strings.NewReader(text), map[string]string{"A": "b"}); err != nil {
 			t.Skip()
 		}
-		s := &catalog.Snapshot{}
-		p := newPlan(&Applier{Deps: Deps{Random: rand.Reader}}, s)
-		for _, d := range docs.list {
-			p.add(d)
+		before := change.NewView(&catalog.Snapshot{}, nil, validate.Rules{})
+		p := newPlan(&Applier{Deps: Deps{Random: rand.Reader}}, before, docs, PruneAll)
+		next := &catalog.Snapshot{}
+		for _, op := range p.ops {
+			if put, ok := op.(change.Put); ok {
+				k, _ := catalog.KindOf(put.Spec.Ref().Kind)
+				k.Put(next, put.Spec)
+			}
 		}
-		p.validate()
+		p.refused(&change.Invalid{Problems: (validate.Rules{}).Snapshot(next)})
 	})
 }

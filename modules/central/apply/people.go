@@ -11,6 +11,7 @@ import (
 
 	"versola/modules/auth/user"
 	"versola/modules/central/catalog"
+	"versola/modules/central/change"
 	"versola/modules/central/validate"
 )
 
@@ -24,38 +25,34 @@ const (
 // ownClaims are columns of a person, not free claims.
 var ownClaims = []string{"sub", "email", "email_verified", "phone_number", "phone_number_verified", "updated_at"}
 
-// people validates the documents of people and returns those to create.
-func (p *plan) people(ctx context.Context) ([]*entry, error) {
-	var create []*entry
-	for _, e := range p.entries {
-		who, ok := e.doc.spec.(*person)
-		if !ok {
-			continue
-		}
+// decidePeople validates the documents of people and returns those to create.
+func (p *plan) decidePeople(ctx context.Context) (create []*document, changes []Change, err error) {
+	tenants := p.tenants()
+	for _, d := range p.people {
+		who := d.spec.(*person) //nolint:errcheck,forcetypeassert // the kind's type
 		before := len(p.errs)
-		p.person(e.doc, who)
-		ids := p.identifiers(e.doc, who)
+		p.person(d, who, tenants)
+		ids := p.identifiers(d, who)
 		if len(p.errs) > before {
 			continue
 		}
-		exists, err := p.exists(ctx, e.doc, who, ids)
+		exists, err := p.exists(ctx, d, who, ids)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		e.change.Action = Unchanged
+		action := change.Unchanged
 		if !exists {
-			e.change.Action = Created
-			create = append(create, e)
+			action = change.Created
+			create = append(create, d)
 		}
+		changes = append(changes, Change{Change: change.Change{Ref: d.of, Action: action}, Person: d.of.String()})
 	}
-	return create, nil
+	return create, changes, nil
 }
 
-func (p *plan) person(d *document, who *person) {
-	tenants := map[string]catalog.TenantSpec{}
+func (p *plan) person(d *document, who *person, tenants map[string]catalog.TenantSpec) {
 	directories := map[string]bool{}
-	for _, t := range p.next.Tenants {
-		tenants[t.ID] = t
+	for _, t := range tenants {
 		directories[directory(t)] = true
 	}
 	if !directories[who.Directory] {
@@ -69,7 +66,7 @@ func (p *plan) person(d *document, who *person) {
 			continue
 		}
 		for i, role := range roles {
-			if !slices.ContainsFunc(p.next.Roles, func(r catalog.RoleSpec) bool { return r.Tenant == tenant && r.ID == role }) {
+			if !p.hasRole(catalog.Ref{Kind: catalog.KindNameRole, Tenant: tenant, ID: role}) {
 				p.fail(d, fmt.Sprintf("%s[%d]", field, i), "there is no role %q in tenant %q", role, tenant)
 			}
 		}
@@ -152,9 +149,9 @@ func (p *plan) exists(ctx context.Context, d *document, who *person, ids []user.
 	return found != nil, nil
 }
 
-func (a *Applier) createPeople(ctx context.Context, tx pgx.Tx, entries []*entry) error {
-	for _, e := range entries {
-		who := e.doc.spec.(*person) //nolint:errcheck,forcetypeassert // people returned these
+func (a *Applier) createPeople(ctx context.Context, tx pgx.Tx, people []*document) error {
+	for _, d := range people {
+		who := d.spec.(*person) //nolint:errcheck,forcetypeassert // the kind's type
 		n := user.New{
 			Directory: who.Directory, Phone: who.Phone, PhoneVerified: who.PhoneVerified, Email: who.Email,
 			EmailVerified: who.EmailVerified, Username: who.Username, Disabled: who.Disabled,
@@ -169,12 +166,12 @@ func (a *Applier) createPeople(ctx context.Context, tx pgx.Tx, entries []*entry)
 			}
 			hash, err := a.Hasher.Hash(ctx, p.plain)
 			if err != nil {
-				return fmt.Errorf("hash password of %s: %w", e.doc.of, err)
+				return fmt.Errorf("hash password of %s: %w", d.of, err)
 			}
 			*p.hash = hash
 		}
 		if _, err := a.Users.Create(ctx, tx, n); err != nil {
-			return fmt.Errorf("create %s: %w", e.doc.of, err)
+			return fmt.Errorf("create %s: %w", d.of, err)
 		}
 	}
 	return nil

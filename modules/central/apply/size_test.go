@@ -21,7 +21,7 @@ func BenchmarkReload_ThousandTenantsTenThousandClients(b *testing.B) {
 				"grant_types: [authorization_code]\nredirect_uris: [\"https://a.example/cb\"]\nscopes: [openid]\n", t, c)
 		}
 	}
-	if _, err := f.Apply(b.Context(), parse(b, docs.String(), nil), false); err != nil {
+	if _, err := f.Apply(b.Context(), parse(b, docs.String(), nil), Options{}); err != nil {
 		b.Fatal(err)
 	}
 	compiler := &catalog.Compiler{Open: f.keyring.Open}

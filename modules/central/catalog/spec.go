@@ -124,7 +124,7 @@ type ClientSpec struct {
 	Tenant                 string         `json:"tenant" yaml:"tenant"`
 	ID                     string         `json:"id" yaml:"id"`
 	Name                   string         `json:"name" yaml:"name"`
-	Kind                   ClientKind     `json:"kind" yaml:"client_kind"`
+	Kind                   ClientKind     `json:"client_kind" yaml:"client_kind"`
 	AuthMethod             AuthMethod     `json:"auth_method" yaml:"auth_method"`
 	GrantTypes             []string       `json:"grant_types" yaml:"grant_types"`
 	RedirectURIs           []string       `json:"redirect_uris,omitempty" yaml:"redirect_uris"`

@@ -11,6 +11,7 @@ import (
 
 	"versola/configs"
 	"versola/modules/central/apply"
+	"versola/modules/central/change"
 	"versola/platform/clock"
 	"versola/platform/postgres"
 	"versola/platform/secret"
@@ -89,7 +90,7 @@ func once(ctx context.Context, d Deps, name string, files fs.FS, p Params) (bool
 		if tag.RowsAffected() == 0 {
 			return errClaimed
 		}
-		_, err = d.Applier.In(ctx, tx, docs)
+		_, err = d.Applier.In(ctx, tx, docs, apply.Options{Actor: change.System("seed")})
 		return err
 	})
 	switch {

@@ -19,6 +19,7 @@ import (
 	"versola/modules/auth/user"
 	"versola/modules/central/apply"
 	"versola/modules/central/catalog"
+	"versola/modules/central/change"
 	"versola/modules/central/seed"
 	"versola/modules/central/store"
 	"versola/modules/central/validate"
@@ -63,11 +64,11 @@ func edgeJWKS(t *testing.T) json.RawMessage {
 
 func deps(t *testing.T, dbx *postgres.DB) seed.Deps {
 	t.Helper()
-	a, err := apply.New(apply.Deps{DB: dbx, Encryption: key, Users: user.NewStore(dbx, rand.Reader), Hasher: plainHasher{},
-		Clock: clock.System{}, Random: rand.Reader, Rules: validate.Rules{Development: true}})
+	engine, err := change.New(change.Deps{DB: dbx, Encryption: key, Clock: clock.System{}, Random: rand.Reader, Rules: validate.Rules{Development: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	a := apply.New(apply.Deps{DB: dbx, Engine: engine, Users: user.NewStore(dbx, rand.Reader), Hasher: plainHasher{}, Clock: clock.System{}, Random: rand.Reader})
 	return seed.Deps{DB: dbx, Applier: a, Clock: clock.System{}}
 }
 
@@ -172,7 +173,7 @@ func TestSeed_HappensOnceAndLeavesAnOperatorsEditsAlone(t *testing.T) {
 	if err := edit.Add("edit.yaml", strings.NewReader("kind: tenant\nid: demo\nname: Renamed\nsecurity_profile: standard\ndirectory: demo\nedge: local\n"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Applier.Apply(t.Context(), edit, false); err != nil {
+	if _, err := d.Applier.Apply(t.Context(), edit, apply.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := dbx.Exec(t.Context(), "DELETE FROM central.preset WHERE id = 'demo'"); err != nil {

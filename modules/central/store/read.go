@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,24 +15,27 @@ import (
 	"versola/platform/postgres"
 )
 
-// Statements that read a whole table. The order is the key's, so that equal
-// configurations give equal snapshots; secrets come newest first.
+// Statements that read a whole table; %s is the kind, which is the table's
+// name. The order is that of catalog.CompareRef, so that equal configurations
+// give equal snapshots; secrets come newest first.
 const (
-	selectRevision    = `SELECT revision FROM central.revision`
-	selectEdges       = `SELECT '', id, spec FROM central.edge ORDER BY id`
-	selectTenants     = `SELECT '', id, spec FROM central.tenant ORDER BY id`
-	selectScopes      = `SELECT tenant_id, id, spec FROM central.scope ORDER BY tenant_id, id`
-	selectResources   = `SELECT tenant_id, id, spec FROM central.resource ORDER BY tenant_id, id`
-	selectPermissions = `SELECT tenant_id, id, spec FROM central.permission ORDER BY tenant_id, id`
-	selectRoles       = `SELECT tenant_id, id, spec FROM central.role ORDER BY tenant_id, id`
-	selectClients     = `SELECT tenant_id, id, spec FROM central.client ORDER BY tenant_id, id`
-	selectSecrets     = `SELECT tenant_id, client_id, id, sealed FROM central.client_secret ORDER BY tenant_id, client_id, created_at DESC, id DESC`
-	selectPresets     = `SELECT tenant_id, id, spec FROM central.preset ORDER BY tenant_id, id`
-	selectKeys        = `SELECT id, alg, state, public_jwk, sealed FROM central.signing_key ORDER BY created_at, id`
+	selectRevision = `SELECT revision FROM central.revision`
+	selectGlobal   = `SELECT '', id, spec, version, created_at, updated_at FROM central.%s ORDER BY id COLLATE "C"`
+	selectScoped   = `SELECT tenant_id, id, spec, version, created_at, updated_at FROM central.%s ORDER BY tenant_id COLLATE "C", id COLLATE "C"`
+	selectSecrets  = `SELECT tenant_id, client_id, id, sealed FROM central.client_secret
+ORDER BY tenant_id COLLATE "C", client_id COLLATE "C", created_at DESC, id DESC`
+	selectKeys = `SELECT id, alg, state, public_jwk, sealed FROM central.signing_key ORDER BY created_at, id`
 )
 
 // ErrDamaged reports a stored document that cannot be read.
 var ErrDamaged = errors.New("damaged configuration in the database")
+
+// Meta is what a row says about its entity.
+type Meta struct {
+	// Version is the revision that the entity was last changed by.
+	Version          int64
+	Created, Updated time.Time
+}
 
 // Revision returns the current revision: one cheap statement.
 func Revision(ctx context.Context, db *postgres.DB) (int64, error) {
@@ -45,30 +49,30 @@ func Revision(ctx context.Context, db *postgres.DB) (int64, error) {
 // Load reads the configuration as of one instant. Issuer and RootTenant are
 // the caller's to set. Errors: [ErrDamaged], or the database's.
 func Load(ctx context.Context, db *postgres.DB) (*catalog.Snapshot, error) {
-	var s *catalog.Snapshot
-	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		s, err = Read(ctx, tx)
+	s, _, err := LoadMeta(ctx, db)
+	return s, err
+}
+
+// LoadMeta is [Load] with what the rows say about their entities.
+func LoadMeta(ctx context.Context, db *postgres.DB) (s *catalog.Snapshot, metas map[catalog.Ref]Meta, err error) {
+	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		s, metas, err = Read(ctx, tx)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("load catalog: %w", err)
+		return nil, nil, fmt.Errorf("load catalog: %w", err)
 	}
-	return s, nil
+	return s, metas, nil
 }
 
 // Read reads the configuration as tx sees it, in one round trip.
-func Read(ctx context.Context, tx pgx.Tx) (_ *catalog.Snapshot, err error) {
-	s := &catalog.Snapshot{}
+func Read(ctx context.Context, tx pgx.Tx) (*catalog.Snapshot, map[catalog.Ref]Meta, error) {
+	s, metas := &catalog.Snapshot{}, map[catalog.Ref]Meta{}
 	b := &pgx.Batch{}
 	b.Queue(selectRevision).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Revision) })
-	queue(b, selectEdges, &s.Edges, func(e *catalog.EdgeSpec) (string, string) { return "", e.ID })
-	queue(b, selectTenants, &s.Tenants, func(t *catalog.TenantSpec) (string, string) { return "", t.ID })
-	queue(b, selectScopes, &s.Scopes, func(e *catalog.ScopeSpec) (string, string) { return e.Tenant, e.ID })
-	queue(b, selectResources, &s.Resources, func(e *catalog.ResourceSpec) (string, string) { return e.Tenant, e.ID })
-	queue(b, selectPermissions, &s.Permissions, func(e *catalog.PermissionSpec) (string, string) { return e.Tenant, e.ID })
-	queue(b, selectRoles, &s.Roles, func(e *catalog.RoleSpec) (string, string) { return e.Tenant, e.ID })
-	queue(b, selectClients, &s.Clients, func(e *catalog.ClientSpec) (string, string) { return e.Tenant, e.ID })
-	queue(b, selectPresets, &s.Presets, func(e *catalog.PresetSpec) (string, string) { return e.Tenant, e.ID })
+	for _, k := range catalog.Kinds {
+		queue(b, k, s, metas)
+	}
 	b.Queue(selectKeys).Query(func(rows pgx.Rows) error {
 		var k catalog.KeySpec
 		_, err := pgx.ForEachRow(rows, []any{&k.ID, &k.Alg, &k.State, &k.Public, &k.Sealed}, func() error {
@@ -80,42 +84,47 @@ func Read(ctx context.Context, tx pgx.Tx) (_ *catalog.Snapshot, err error) {
 	})
 	b.Queue(selectSecrets).Query(func(rows pgx.Rows) error { return readSecrets(rows, s.Clients) })
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return s, nil
+	return s, metas, nil
 }
 
-// queue adds a statement of (tenant, id, spec) whose rows are appended to list.
-func queue[T any](b *pgx.Batch, statement string, list *[]T, key func(*T) (tenant, id string)) {
-	b.Queue(statement).Query(func(rows pgx.Rows) error {
-		var tenant, name string
+// queue adds the statement of a kind, whose rows go to the snapshot.
+func queue(b *pgx.Batch, k *catalog.Kind, s *catalog.Snapshot, metas map[catalog.Ref]Meta) {
+	statement := selectScoped
+	if k.Global {
+		statement = selectGlobal
+	}
+	b.Queue(fmt.Sprintf(statement, k.Name)).Query(func(rows pgx.Rows) error {
+		at := catalog.Ref{Kind: k.Name}
 		var raw []byte
-		_, err := pgx.ForEachRow(rows, []any{&tenant, &name, &raw}, func() error {
-			spec, err := decode[T](raw)
-			if err != nil {
-				return fmt.Errorf("%w: %T %s/%s: %w", ErrDamaged, *spec, tenant, name, err)
+		var m Meta
+		_, err := pgx.ForEachRow(rows, []any{&at.Tenant, &at.ID, &raw, &m.Version, &m.Created, &m.Updated}, func() error {
+			spec := k.New()
+			if err := decode(raw, spec); err != nil {
+				return fmt.Errorf("%w: %s: %w", ErrDamaged, at, err)
 			}
-			if t, i := key(spec); t != tenant || i != name {
-				return fmt.Errorf("%w: %T %s/%s is stored under %s/%s", ErrDamaged, *spec, t, i, tenant, name)
+			if spec.Ref() != at {
+				return fmt.Errorf("%w: %s is stored as %s", ErrDamaged, spec.Ref(), at)
 			}
-			*list = append(*list, *spec)
+			k.Put(s, spec)
+			metas[at] = m
 			return nil
 		})
 		return err
 	})
 }
 
-func decode[T any](raw []byte) (*T, error) {
-	v := new(T)
+func decode(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return v, err
+	if err := d.Decode(into); err != nil {
+		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return v, errors.New("data after the document")
+		return errors.New("data after the document")
 	}
-	return v, nil
+	return nil
 }
 
 // readSecrets hands each secret to its client; both are ordered by key.

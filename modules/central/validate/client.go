@@ -112,7 +112,7 @@ func (c *check) preset(s *catalog.PresetSpec) {
 	p.err("id", ID(s.ID))
 	c.tenantExists(p, s.Tenant)
 	c.presetEdge(p, s)
-	client := c.clients[Ref{KindClient, s.Tenant, s.Client}]
+	client := c.clients[Ref{Kind: KindClient, Tenant: s.Tenant, ID: s.Client}]
 	if client == nil {
 		p.add("client", "there is no client %q in tenant %q", s.Client, s.Tenant)
 	} else {

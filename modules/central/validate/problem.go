@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"versola/modules/central/catalog"
@@ -10,27 +11,19 @@ import (
 
 // Kinds of entity, as documents name them.
 const (
-	KindEdge       = "edge"
-	KindTenant     = "tenant"
-	KindScope      = "scope"
-	KindResource   = "resource"
-	KindPermission = "permission"
-	KindRole       = "role"
-	KindClient     = "client"
-	KindPreset     = "preset"
+	KindEdge       = catalog.KindNameEdge
+	KindTenant     = catalog.KindNameTenant
+	KindScope      = catalog.KindNameScope
+	KindResource   = catalog.KindNameResource
+	KindPermission = catalog.KindNamePermission
+	KindRole       = catalog.KindNameRole
+	KindClient     = catalog.KindNameClient
+	KindPreset     = catalog.KindNamePreset
 	KindUser       = "user"
 )
 
-// Ref names an entity. Tenant is empty for edges and tenants.
-type Ref struct{ Kind, Tenant, ID string }
-
-// String returns "kind tenant/id" or "kind id".
-func (r Ref) String() string {
-	if r.Tenant == "" {
-		return r.Kind + " " + r.ID
-	}
-	return r.Kind + " " + r.Tenant + "/" + r.ID
-}
+// Ref names an entity.
+type Ref = catalog.Ref
 
 // Problem is one thing that is wrong. Its text never holds a secret.
 type Problem struct {
@@ -45,6 +38,27 @@ func (p Problem) String() string {
 		return p.Of.String() + ": " + p.Message
 	}
 	return p.Of.String() + ": " + p.Field + ": " + p.Message
+}
+
+// Pointer returns the field as a JSON pointer (RFC 6901) into the entity's
+// JSON form; empty: the whole.
+func (p Problem) Pointer() string {
+	var b strings.Builder
+	for rest := p.Field; rest != ""; {
+		var part string
+		if quoted, ok := strings.CutPrefix(rest, `["`); ok {
+			part, rest, _ = strings.Cut(quoted, `"]`)
+		} else if index, ok := strings.CutPrefix(rest, "["); ok {
+			part, rest, _ = strings.Cut(index, "]")
+		} else if end := strings.IndexAny(rest, ".["); end >= 0 {
+			part, rest = rest[:end], rest[end:]
+		} else {
+			part, rest = rest, ""
+		}
+		rest = strings.TrimPrefix(rest, ".")
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
+	}
+	return b.String()
 }
 
 // Rules are what differs between deployments.

@@ -89,24 +89,24 @@ func newCheck(r Rules, s *catalog.Snapshot) *check {
 		c.tenants[s.Tenants[i].ID] = &s.Tenants[i]
 	}
 	for _, e := range s.Scopes {
-		c.exists[Ref{KindScope, e.Tenant, e.ID}] = true
+		c.exists[Ref{Kind: KindScope, Tenant: e.Tenant, ID: e.ID}] = true
 	}
 	for _, e := range s.Permissions {
-		c.exists[Ref{KindPermission, e.Tenant, e.ID}] = true
+		c.exists[Ref{Kind: KindPermission, Tenant: e.Tenant, ID: e.ID}] = true
 	}
 	for _, r := range s.Resources {
 		for _, e := range r.Endpoints {
-			c.exists[Ref{kindEndpoint, r.Tenant, r.ID + ":" + e.ID}] = true
+			c.exists[Ref{Kind: kindEndpoint, Tenant: r.Tenant, ID: r.ID + ":" + e.ID}] = true
 		}
 	}
 	for i := range s.Clients {
-		c.clients[Ref{KindClient, s.Clients[i].Tenant, s.Clients[i].ID}] = &s.Clients[i]
+		c.clients[Ref{Kind: KindClient, Tenant: s.Clients[i].Tenant, ID: s.Clients[i].ID}] = &s.Clients[i]
 	}
 	return c
 }
 
 func (c *check) of(kind, tenant, id string) problems {
-	return problems{of: Ref{kind, tenant, id}, list: &c.found}
+	return problems{of: Ref{Kind: kind, Tenant: tenant, ID: id}, list: &c.found}
 }
 
 func (c *check) tenantExists(p problems, tenant string) {
@@ -120,7 +120,7 @@ func (c *check) tenantExists(p problems, tenant string) {
 // known makes a check that a referred entity exists in the tenant.
 func (c *check) known(kind, tenant string) func(string) error {
 	return func(id string) error {
-		if !c.exists[Ref{kind, tenant, id}] {
+		if !c.exists[Ref{Kind: kind, Tenant: tenant, ID: id}] {
 			return fmt.Errorf("there is no %s %q in tenant %q", kind, id, tenant)
 		}
 		return nil
@@ -234,4 +234,17 @@ func audience(s string) error {
 		return errors.New("is empty or too long")
 	}
 	return characters(s)
+}
+
+// Fixed checks what of an entity cannot be changed.
+func Fixed(was, is catalog.Entity) []Problem {
+	before, ok := was.(*catalog.TenantSpec)
+	if !ok {
+		return nil
+	}
+	after, ok := is.(*catalog.TenantSpec)
+	if !ok || before.Profile == after.Profile {
+		return nil
+	}
+	return []Problem{{Of: is.Ref(), Field: "security_profile", Message: fmt.Sprintf("is %q and cannot be changed", before.Profile)}}
 }

@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Ref implements [Entity].
+func (s *EdgeSpec) Ref() Ref { return Ref{Kind: KindNameEdge, ID: s.ID} }
+
+// Ref implements [Entity].
+func (s *TenantSpec) Ref() Ref { return Ref{Kind: KindNameTenant, ID: s.ID} }
+
+// Ref implements [Entity].
+func (s *ScopeSpec) Ref() Ref { return Ref{KindNameScope, s.Tenant, s.ID} }
+
+// Ref implements [Entity].
+func (s *ResourceSpec) Ref() Ref { return Ref{KindNameResource, s.Tenant, s.ID} }
+
+// Ref implements [Entity].
+func (s *PermissionSpec) Ref() Ref { return Ref{KindNamePermission, s.Tenant, s.ID} }
+
+// Ref implements [Entity].
+func (s *RoleSpec) Ref() Ref { return Ref{KindNameRole, s.Tenant, s.ID} }
+
+// Ref implements [Entity].
+func (s *ClientSpec) Ref() Ref { return Ref{KindNameClient, s.Tenant, s.ID} }
+
+// Ref implements [Entity].
+func (s *PresetSpec) Ref() Ref { return Ref{KindNamePreset, s.Tenant, s.ID} }
+
+// Refers implements [Entity]: an edge needs nothing.
+func (s *EdgeSpec) Refers(func(string, Ref)) {}
+
+// Refers implements [Entity].
+func (s *TenantSpec) Refers(visit func(string, Ref)) {
+	if s.Edge != "" {
+		visit("edge", Ref{Kind: KindNameEdge, ID: s.Edge})
+	}
+}
+
+// Refers implements [Entity].
+func (s *ScopeSpec) Refers(visit func(string, Ref)) { refersTenant(s.Tenant, visit) }
+
+// Refers implements [Entity].
+func (s *ResourceSpec) Refers(visit func(string, Ref)) { refersTenant(s.Tenant, visit) }
+
+// Refers implements [Entity]. An endpoint counts as its resource.
+func (s *PermissionSpec) Refers(visit func(string, Ref)) {
+	refersTenant(s.Tenant, visit)
+	for i, endpoint := range s.Endpoints {
+		resource, _, _ := strings.Cut(endpoint, ":")
+		visit(fmt.Sprintf("endpoints[%d]", i), Ref{KindNameResource, s.Tenant, resource})
+	}
+}
+
+// Refers implements [Entity].
+func (s *RoleSpec) Refers(visit func(string, Ref)) {
+	refersTenant(s.Tenant, visit)
+	refersEach("permissions", s.Permissions, KindNamePermission, s.Tenant, visit)
+}
+
+// Refers implements [Entity].
+func (s *ClientSpec) Refers(visit func(string, Ref)) {
+	refersTenant(s.Tenant, visit)
+	refersEach("scopes", s.Scopes, KindNameScope, s.Tenant, visit)
+	refersEach("permissions", s.Permissions, KindNamePermission, s.Tenant, visit)
+}
+
+// Refers implements [Entity].
+func (s *PresetSpec) Refers(visit func(string, Ref)) {
+	refersTenant(s.Tenant, visit)
+	visit("edge", Ref{Kind: KindNameEdge, ID: s.Edge})
+	visit("client", Ref{KindNameClient, s.Tenant, s.Client})
+}
+
+func refersTenant(tenant string, visit func(string, Ref)) {
+	visit("tenant", Ref{Kind: KindNameTenant, ID: tenant})
+}
+
+func refersEach(field string, ids []string, kind, tenant string, visit func(string, Ref)) {
+	for i, id := range ids {
+		visit(fmt.Sprintf("%s[%d]", field, i), Ref{kind, tenant, id})
+	}
+}

@@ -1,0 +1,120 @@
+package change
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"versola/modules/central/catalog"
+	"versola/modules/central/store"
+	"versola/modules/central/validate"
+	"versola/platform/id"
+)
+
+// View is the configuration at one revision. It never changes, and what it
+// returns must not be changed.
+type View struct {
+	Revision int64
+
+	snapshot *catalog.Snapshot
+	metas    map[catalog.Ref]store.Meta
+	problems func() map[validate.Problem]bool
+	uses     func() map[catalog.Ref][]Use
+}
+
+// Entry is an entity and what is known about it.
+type Entry struct {
+	Spec catalog.Entity
+	store.Meta
+}
+
+// SecretInfo is what may be told of a client's secret.
+type SecretInfo struct {
+	ID      id.UUID
+	Created time.Time
+}
+
+// NewView returns a snapshot as a view. The snapshot must not change after.
+func NewView(s *catalog.Snapshot, metas map[catalog.Ref]store.Meta, rules validate.Rules) *View {
+	v := &View{Revision: s.Revision, snapshot: s, metas: metas}
+	v.problems = sync.OnceValue(func() map[validate.Problem]bool {
+		found := map[validate.Problem]bool{}
+		for _, p := range rules.Snapshot(s) {
+			found[p] = true
+		}
+		return found
+	})
+	v.uses = sync.OnceValue(func() map[catalog.Ref][]Use { return usesOf(s) })
+	return v
+}
+
+// Snapshot returns the whole configuration, with secrets sealed.
+func (v *View) Snapshot() *catalog.Snapshot { return v.snapshot }
+
+// Get returns an entity.
+func (v *View) Get(r catalog.Ref) (Entry, bool) {
+	k, ok := catalog.KindOf(r.Kind)
+	if !ok {
+		return Entry{}, false
+	}
+	spec, ok := k.Find(v.snapshot, r)
+	if !ok {
+		return Entry{}, false
+	}
+	return Entry{Spec: spec, Meta: v.metas[r]}, true
+}
+
+// Meta returns what is known about an entity; of none, zero.
+func (v *View) Meta(r catalog.Ref) store.Meta { return v.metas[r] }
+
+// List returns the entities of a kind, ordered by tenant and id; of one tenant
+// where tenant is not empty.
+func (v *View) List(kind, tenant string) []Entry {
+	k, ok := catalog.KindOf(kind)
+	if !ok {
+		return nil
+	}
+	var out []Entry
+	for i := range k.Len(v.snapshot) {
+		spec := k.At(v.snapshot, i)
+		if r := spec.Ref(); tenant == "" || r.Tenant == tenant {
+			out = append(out, Entry{Spec: spec, Meta: v.metas[r]})
+		}
+	}
+	return out
+}
+
+// Uses returns who refers to an entity, ordered.
+func (v *View) Uses(r catalog.Ref) []Use { return v.uses()[r] }
+
+// Secrets returns what may be told of a client's secrets, newest first.
+func (v *View) Secrets(client catalog.Ref) []SecretInfo {
+	e, ok := v.Get(client)
+	if !ok {
+		return nil
+	}
+	c, ok := e.Spec.(*catalog.ClientSpec)
+	if !ok {
+		return nil
+	}
+	out := make([]SecretInfo, len(c.Secrets))
+	for i, s := range c.Secrets {
+		out[i] = SecretInfo{ID: s.ID, Created: s.ID.Time()}
+	}
+	return out
+}
+
+func usesOf(s *catalog.Snapshot) map[catalog.Ref][]Use {
+	uses := map[catalog.Ref][]Use{}
+	for _, k := range catalog.Kinds {
+		for i := range k.Len(s) {
+			e := k.At(s, i)
+			by := e.Ref()
+			e.Refers(func(field string, to catalog.Ref) { uses[to] = append(uses[to], Use{By: by, Field: field}) })
+		}
+	}
+	for _, list := range uses {
+		slices.SortStableFunc(list, func(a, b Use) int { return catalog.CompareRef(a.By, b.By) })
+	}
+	return uses
+}
