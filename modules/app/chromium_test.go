@@ -2,6 +2,9 @@ package app_test
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"golang.org/x/oauth2"
 
 	"versola/modules/app/apptest"
 )
@@ -107,4 +111,25 @@ func TestBrowser_UnknownClientGetsAPageThatSaysSo(t *testing.T) {
 	do(t, tab, chromedp.Navigate(s.Issuer+"/authorize?client_id=nobody"))
 	waitForText(t, tab, "client_id")
 	picture(t, tab, "error")
+}
+
+// Browsers hold the redirects behind a form to the page's form-action, also
+// those of the client's own server.
+func TestBrowser_ClientMaySendTheBrowserOnToAnotherOrigin(t *testing.T) {
+	s := apptest.Start(t, nil)
+	landing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, `<!doctype html><p id="landed">landed</p>`)
+	}))
+	defer landing.Close()
+	client := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, strings.Replace(landing.URL, "127.0.0.1", "localhost", 1), http.StatusSeeOther)
+	}))
+	defer client.Close()
+	rp := newParty(t, s, "demo-native", "", client.URL+"/callback")
+	tab := apptest.Chromium(t)
+	do(t, tab, chromedp.Navigate(rp.config.AuthCodeURL("st", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))),
+		chromedp.WaitVisible(css("#identifier")), chromedp.SendKeys(css("#identifier"), "alice@example.com"), chromedp.Click(css("#submit")),
+		chromedp.WaitVisible(css("#password")), chromedp.SendKeys(css("#password"), "wonderland-demo-1"), chromedp.Click(css("#submit")),
+		chromedp.WaitVisible(css("#landed")))
 }

@@ -99,16 +99,16 @@ func TestRender_PicksTheLanguage(t *testing.T) {
 	}
 }
 
-func TestFormAction_NamesTheOriginOfTheTarget(t *testing.T) {
+func TestFormAction_NamesTheSchemeOfTheTarget(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
-		"https://app.example/cb?x=1":                 "form-action 'self' https://app.example",
-		"http://127.0.0.1:53211/callback":            "form-action 'self' http://127.0.0.1:53211",
-		"http://[::1]:53211/callback":                "form-action 'self' http:",
+		"https://app.example/cb?x=1":                 "form-action 'self' https:",
+		"http://127.0.0.1:53211/callback":            "form-action 'self' http: https:",
+		"http://[::1]:53211/callback":                "form-action 'self' http: https:",
 		"com.example.app:/cb":                        "form-action 'self' com.example.app:",
 		"https://a.example;script-src%20*/x":         "form-action 'self'",
 		"https://a.example; script-src 'unsafe'/cb":  "form-action 'self'",
-		"https://ok.example/; script-src 'unsafe'/x": "form-action 'self' https://ok.example",
+		"https://ok.example/; script-src 'unsafe'/x": "form-action 'self' https:",
 	} {
 		ts := server(t, "http://localhost", func(r *pages.Renderer) echo.HandlerFunc {
 			return func(c echo.Context) error {

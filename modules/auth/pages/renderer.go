@@ -205,15 +205,17 @@ func policy(targets []string) string {
 }
 
 // formSource returns the source expression of an address (CSP Level 3 section
-// 2.3.1): its origin, or its scheme where an origin cannot be written (links
-// into apps, IPv6 literals).
+// 2.3.1). Browsers hold the whole chain of redirects behind a form to the
+// policy, and where a client sends the browser on from its own redirect URI is
+// not ours to know: so it is the scheme and not the origin. A client on plain
+// http is on a developer's machine.
 func formSource(target string) string {
 	u, err := url.Parse(target)
-	if err != nil || u.Scheme == "" {
+	switch {
+	case err != nil || u.Scheme == "":
 		return ""
-	}
-	if (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Trim(strings.ToLower(u.Host), "abcdefghijklmnopqrstuvwxyz0123456789.-:") == "" {
-		return u.Scheme + "://" + u.Host
+	case u.Scheme == "http":
+		return "http: https:"
 	}
 	// url.Parse lets a scheme be letters, digits and "+-." only.
 	return u.Scheme + ":"
