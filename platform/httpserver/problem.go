@@ -16,7 +16,25 @@ type Problem struct {
 	// Reason is a stable code from a closed set, for programs.
 	Reason    string `json:"reason,omitempty"`
 	RequestID string `json:"request_id,omitempty"`
-	Cause     error  `json:"-"` // for the log alone
+	// Errors are what is wrong with the parts of a document.
+	Errors []FieldError `json:"errors,omitempty"`
+	// UsedBy names what refers to what was to be removed.
+	UsedBy []Reference `json:"used_by,omitempty"`
+	Cause  error       `json:"-"` // for the log alone
+}
+
+// FieldError is what is wrong with one part of a request's document.
+type FieldError struct {
+	Pointer string `json:"pointer"` // JSON pointer (RFC 6901); empty: the whole
+	Detail  string `json:"detail"`
+}
+
+// Reference names a thing that refers to another, and by which member.
+type Reference struct {
+	Kind   string `json:"kind"`
+	Tenant string `json:"tenant,omitempty"`
+	ID     string `json:"id"`
+	Field  string `json:"field,omitempty"`
 }
 
 // Error implements error.

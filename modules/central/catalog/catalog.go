@@ -76,6 +76,7 @@ type Tenant struct {
 	resources   map[string]*Resource
 	permissions map[string]endpointSet
 	roles       map[string]endpointSet
+	within      map[string]string // of roles that are limited to one tenant
 }
 
 // Defaults of a tenant's lifetimes.
@@ -160,6 +161,10 @@ type endpointSet map[endpointRef]struct{}
 func (t *Tenant) RolesAllow(roles []string, resource, endpoint string) bool {
 	return anyAllows(t.roles, roles, resource, endpoint)
 }
+
+// RoleWithin returns the tenant that a role of the system tenant is limited to;
+// empty: it is not limited.
+func (t *Tenant) RoleWithin(role string) string { return t.within[role] }
 
 // PermissionsAllow tells the same of permissions, which service clients hold
 // directly.

@@ -85,7 +85,7 @@ func (b *build) tenants(s *Snapshot) {
 		t := &Tenant{
 			TenantSpec: spec, Issuer: s.Issuer,
 			clients: map[string]*Client{}, scopes: map[string]ScopeSpec{}, resources: map[string]*Resource{},
-			permissions: map[string]endpointSet{}, roles: map[string]endpointSet{},
+			permissions: map[string]endpointSet{}, roles: map[string]endpointSet{}, within: map[string]string{},
 		}
 		if t.Directory == "" {
 			t.Directory = t.ID
@@ -171,6 +171,9 @@ func (b *build) roles(specs []RoleSpec) {
 			maps.Copy(set, endpoints)
 		}
 		t.roles[s.ID] = set
+		if s.Within != "" {
+			t.within[s.ID] = s.Within
+		}
 	}
 }
 

@@ -58,6 +58,9 @@ func (s *PermissionSpec) Refers(visit func(string, Ref)) {
 func (s *RoleSpec) Refers(visit func(string, Ref)) {
 	refersTenant(s.Tenant, visit)
 	refersEach("permissions", s.Permissions, KindNamePermission, s.Tenant, visit)
+	if s.Within != "" {
+		visit("within", Ref{Kind: KindNameTenant, ID: s.Within})
+	}
 }
 
 // Refers implements [Entity].

@@ -208,7 +208,13 @@ type RoleSpec struct {
 	Tenant      string   `json:"tenant" yaml:"tenant"`
 	ID          string   `json:"id" yaml:"id"`
 	Permissions []string `json:"permissions" yaml:"permissions"`
+	// Within limits a role of the system tenant to the administration of one
+	// tenant; empty: of all.
+	Within string `json:"within,omitempty" yaml:"within"`
 }
+
+// SystemTenant is the tenant whose people administer the deployment.
+const SystemTenant = "system"
 
 // PresetSpec declares a browser login of an edge: GET /login/{id} there.
 type PresetSpec struct {

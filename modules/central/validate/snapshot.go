@@ -226,6 +226,15 @@ func (c *check) role(s *catalog.RoleSpec) {
 	p.err("id", ID(s.ID))
 	c.tenantExists(p, s.Tenant)
 	p.each("permissions", s.Permissions, c.known(KindPermission, s.Tenant))
+	if s.Within == "" {
+		return
+	}
+	if s.Tenant != catalog.SystemTenant {
+		p.add("within", "is for roles of the tenant %q", catalog.SystemTenant)
+	}
+	if c.tenants[s.Within] == nil {
+		p.add("within", "there is no tenant %q", s.Within)
+	}
 }
 
 // audience checks a value of "aud": a StringOrURI (RFC 7519 section 2).
