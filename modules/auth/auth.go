@@ -183,12 +183,14 @@ func (m *Module) Run(ctx context.Context) error {
 
 // ensureKeys makes the first signing keys, as soon as the database is there.
 func (m *Module) ensureKeys(ctx context.Context) error {
-	for {
+	for failed := false; ; failed = true {
 		err := keys.Ensure(ctx, m.deps.DB, m.deps.Encryption, m.deps.Clock.Now())
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		m.deps.Log.WarnContext(ctx, "make sure of signing keys", "error", err)
+		if !failed { // once, not at every attempt
+			m.deps.Log.WarnContext(ctx, "signing keys cannot be made sure of yet", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil

@@ -25,6 +25,10 @@ import (
 const (
 	// readHeaderTimeout ends a connection that sends its header drop by drop.
 	readHeaderTimeout = 10 * time.Second
+	// bodyTimeout ends a request whose body comes drop by drop: a form of a few
+	// KiB takes seconds on the slowest network. Listeners without a limit on
+	// bodies stream, and are without this one too.
+	bodyTimeout = 30 * time.Second
 	// idleTimeout keeps a connection for reuse longer than common load
 	// balancers do (60 s), so that the balancer closes first and no request is
 	// lost in between.
@@ -67,6 +71,8 @@ type Server struct {
 	o    Options
 	http *http.Server
 	ln   net.Listener
+	// bodyTimeout is the constant, but in tests.
+	bodyTimeout time.Duration
 	// stop ends the context behind Stopping.
 	stopping context.Context //nolint:containedctx // it is the listener's life, not a request's
 	stop     context.CancelFunc
@@ -89,7 +95,7 @@ func New(o Options) *Server {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Logger.SetOutput(discard{})
-	s := &Server{Echo: e, o: o}
+	s := &Server{Echo: e, o: o, bodyTimeout: bodyTimeout}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	e.IPExtractor = func(r *http.Request) string { return clientAddr(r, o.TrustedProxies) }
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
@@ -144,8 +150,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()
 	s.stop()
-	if err := s.http.Shutdown(ctx); err != nil {
+	switch err := s.http.Shutdown(ctx); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, context.DeadlineExceeded):
 		return errors.Join(fmt.Errorf("drain %s: %w", s.o.Name, err), s.http.Close())
+	}
+	// A client that takes its time is no fault of this process.
+	s.o.Log.WarnContext(ctx, "cutting off requests that did not finish", "listener", s.o.Name, "waited", DrainTimeout)
+	if err := s.http.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", s.o.Name, err)
 	}
 	return nil
 }
@@ -259,6 +273,10 @@ func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 		if r.ContentLength > limit {
 			c.Response().Header().Set("Connection", "close")
 			return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is over %d bytes", limit))
+		}
+		if r.ContentLength != 0 {
+			// Not supported means a call within the process: no network to wait for.
+			_ = http.NewResponseController(c.Response()).SetReadDeadline(clock.System{}.Now().Add(s.bodyTimeout))
 		}
 		r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
 		return next(c)

@@ -396,6 +396,42 @@ func TestStart_AsRootBehindAClosedDirectoryKeepsTheClusterElsewhere(t *testing.T
 	}
 }
 
+func TestStart_AsRootAClusterKeepsItsOwner(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root has to change its user")
+	}
+	dir := stateDir(t)
+	c := start(t, dir)
+	execute(t, c.URL(), keep)
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	const person = 4321 // neither postgres nor nobody
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, person, person)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = start(t, dir)
+	if n := query[int](t, c.URL(), readKept); n != 7 {
+		t.Fatalf("kept %d", n)
+	}
+	for _, path := range []string{c.place.home, c.place.data, filepath.Join(c.place.data, "PG_VERSION"), c.place.socket} {
+		info, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != person {
+			t.Errorf("%s was taken from its owner", path)
+		}
+	}
+}
+
 func TestStart_MissingBinariesNameTheRemedy(t *testing.T) {
 	t.Setenv(binVariable, t.TempDir())
 	_, err := Start(context.Background(), Options{Dir: stateDir(t), Log: slog.New(slog.DiscardHandler)})

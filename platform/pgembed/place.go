@@ -66,9 +66,12 @@ func locate(dir string, log *slog.Logger) (place, error) {
 
 // unprivileged finds a user for the server, and a home which that user reaches.
 func (p *place) unprivileged(log *slog.Logger) error {
-	cred, name, err := databaseUser()
-	if err != nil {
-		return err
+	cred, name := clusterOwner(filepath.Join(p.home, "data")), "the cluster's owner"
+	if cred == nil {
+		var err error
+		if cred, name, err = databaseUser(); err != nil {
+			return err
+		}
 	}
 	p.cred = cred
 	if blocked := unreachable(filepath.Dir(p.state), cred); blocked == "" {
@@ -115,7 +118,21 @@ func (p *place) identity() (string, error) {
 	return id, nil
 }
 
-// databaseUser is whom the server runs as when we are root.
+// clusterOwner is whose an existing data directory is, when that is not root: a
+// person who once starts versola as root finds their cluster, and keeps it.
+func clusterOwner(data string) *syscall.Credential {
+	info, err := os.Lstat(data)
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == 0 {
+		return nil
+	}
+	return &syscall.Credential{Uid: st.Uid, Gid: st.Gid}
+}
+
+// databaseUser is whom the server of a new cluster runs as when we are root.
 func databaseUser() (*syscall.Credential, string, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

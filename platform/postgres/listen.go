@@ -35,16 +35,26 @@ type Listener struct {
 
 // Run follows until ctx ends. It never gives up on a database that is away.
 func (l *Listener) Run(ctx context.Context) error {
-	pause := reconnectFirst
+	pause, down := reconnectFirst, false
+	back := func() {
+		if down {
+			l.Log.InfoContext(ctx, "database listener is connected again", "channel", l.Channel)
+		}
+		down = false
+	}
 	for ctx.Err() == nil {
-		connected, err := l.follow(ctx)
+		connected, err := l.follow(ctx, back)
 		if ctx.Err() != nil {
 			break
 		}
 		if connected {
 			pause = reconnectFirst
 		}
-		l.Log.WarnContext(ctx, "database listener lost its connection", "channel", l.Channel, "error", err, "retry_in", pause)
+		// An outage is one line, however many attempts it takes.
+		if !down {
+			l.Log.WarnContext(ctx, "database listener has no connection", "channel", l.Channel, "error", err)
+		}
+		down = true
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -54,7 +64,8 @@ func (l *Listener) Run(ctx context.Context) error {
 	return nil
 }
 
-func (l *Listener) follow(ctx context.Context) (connected bool, err error) {
+// follow connects once; back is told when it is.
+func (l *Listener) follow(ctx context.Context, back func()) (connected bool, err error) {
 	cfg, err := pgx.ParseConfig(l.URL)
 	if err != nil {
 		return false, fmt.Errorf("read database url: %w", redactURL(err))
@@ -73,6 +84,7 @@ func (l *Listener) follow(ctx context.Context) (connected bool, err error) {
 	if err := listen(ctx, conn, l.Channel); err != nil {
 		return false, err
 	}
+	back()
 	l.OnConnect(ctx)
 	for {
 		waiting, cancel := context.WithTimeout(ctx, pingEvery)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -93,6 +94,49 @@ func TestListener_StartsWhileTheDatabaseIsAway(t *testing.T) {
 	go func() { _ = l.Run(ctx) }()
 	pgtest.Start(t)
 	await(t, "connection", connected)
+}
+
+func TestListener_AnOutageIsOneLineHoweverLong(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	connects, lines := make(chan struct{}, 100), make(lineWriter, 100)
+	url := pgtest.New(t)
+	l := &postgres.Listener{
+		URL: url, Channel: "c", Log: slog.New(slog.NewTextHandler(lines, nil)),
+		OnConnect: func(context.Context) { connects <- struct{}{} }, OnNotify: func(context.Context, string) {},
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	await(t, "first connection", connects)
+	for range 2 {
+		pgtest.Stop(t)
+		if line := await(t, "a line on the outage", lines); !strings.Contains(line, "level=WARN") {
+			t.Errorf("logged %s", line)
+		}
+		// Attempts come every 500 ms at the least.
+		select {
+		case line := <-lines:
+			t.Errorf("logged again: %s", line)
+		case <-time.After(1200 * time.Millisecond):
+		}
+		pgtest.Start(t)
+		await(t, "connection after the outage", connects)
+		if line := await(t, "a line on the return", lines); !strings.Contains(line, "level=INFO") {
+			t.Errorf("logged %s", line)
+		}
+	}
+	cancel()
+	if err := await(t, "end of Run", ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// lineWriter hands log lines on.
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
 }
 
 func TestUnavailable_RealOutages(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -117,6 +118,9 @@ func ReadForm(r *http.Request) (Params, error) {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
 			return Params{}, &Error{Code: InvalidRequest, Description: "the request body is too large", Status: http.StatusRequestEntityTooLarge, Cause: err}
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return Params{}, &Error{Code: InvalidRequest, Description: "the request body did not arrive in time", Status: http.StatusRequestTimeout, Cause: err}
 		}
 		return Params{}, Refuse(InvalidRequest, "the request body is not well-formed").Because(err)
 	}
