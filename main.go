@@ -18,6 +18,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal begins an orderly end; a second one, of somebody who
+	// will not wait for it, ends the process as if nobody listened.
+	context.AfterFunc(ctx, stop)
 	code := run(ctx)
 	stop()
 	os.Exit(code)
