@@ -214,3 +214,23 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Errors end in logs: what a stranger wrote is shown, but not at any length.
+func TestVerify_RefusalsShowLittleOfTheToken(t *testing.T) {
+	t.Parallel()
+	s, key := signer(t, "k", jose.EdDSA)
+	set := jose.NewKeySet(s.Public())
+	long := strings.Repeat("x", 5000)
+	for name, header := range map[string]string{
+		"kid":            `{"alg":"EdDSA","kid":"` + long + `","typ":"at+jwt"}`,
+		"alg":            `{"alg":"` + long + `","kid":"k","typ":"at+jwt"}`,
+		"alg alone":      `{"alg":"` + long + `","typ":"at+jwt"}`,
+		"typ":            `{"alg":"EdDSA","kid":"k","typ":"` + long + `"}`,
+		"doubled member": `{"alg":"EdDSA","` + long + `":1,"` + long + `":1}`,
+		"escapes":        `{"alg":"EdDSA","kid":"` + strings.Repeat(`\u202e`, 2000) + `","typ":"at+jwt"}`,
+	} {
+		if _, _, err := set.Verify(forge(t, key, header), "at+jwt"); err == nil || len(err.Error()) > 600 {
+			t.Errorf("%s: %.700v", name, err)
+		}
+	}
+}

@@ -59,12 +59,12 @@ func (s *KeySet) Verify(token, typ string) (Header, []byte, error) {
 		return Header{}, nil, err
 	}
 	if typ != "" && !sameType(parsed.Header.Typ, typ) {
-		return Header{}, nil, fmt.Errorf("%w: %q", ErrType, parsed.Header.Typ)
+		return Header{}, nil, fmt.Errorf("%w: %.64q", ErrType, parsed.Header.Typ)
 	}
 	if parsed.Header.Kid != "" {
 		key, ok := s.byID[parsed.Header.Kid]
 		if !ok || key.Alg != parsed.Header.Alg {
-			return Header{}, nil, fmt.Errorf("%w: kid %q, alg %q", ErrUnknown, parsed.Header.Kid, parsed.Header.Alg)
+			return Header{}, nil, fmt.Errorf("%w: kid %.64q, alg %.64q", ErrUnknown, parsed.Header.Kid, parsed.Header.Alg)
 		}
 		if !parsed.Signed(key) {
 			return Header{}, nil, ErrSignature
@@ -82,7 +82,7 @@ func (s *KeySet) Verify(token, typ string) (Header, []byte, error) {
 		}
 	}
 	if !tried {
-		return Header{}, nil, fmt.Errorf("%w: alg %q", ErrUnknown, parsed.Header.Alg)
+		return Header{}, nil, fmt.Errorf("%w: alg %.64q", ErrUnknown, parsed.Header.Alg)
 	}
 	return Header{}, nil, ErrSignature
 }
@@ -191,7 +191,7 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 			return nil, fmt.Errorf("%w: not a JSON object", ErrMalformed)
 		}
 		if _, twice := members[name]; twice {
-			return nil, fmt.Errorf("%w: member %q twice", ErrMalformed, name)
+			return nil, fmt.Errorf("%w: member %.64q twice", ErrMalformed, name)
 		}
 		var v json.RawMessage
 		if err := d.Decode(&v); err != nil {
