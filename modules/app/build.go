@@ -74,7 +74,6 @@ func (p *process) listener(name string, o httpserver.Options, mount func(*echo.G
 		}
 		o.Observe = observe
 	} else {
-		// Probes come every few seconds and are nobody's request.
 		o.Log = slog.New(quiet{p.log.Handler()})
 	}
 	s := httpserver.New(o)
@@ -257,12 +256,16 @@ func (p *process) observeDatabases() error {
 	return nil
 }
 
-// quiet lets only warnings and errors through.
+// quiet leaves out the line of each request: probes come every few seconds and
+// are nobody's request.
 type quiet struct{ slog.Handler }
 
-// Enabled implements slog.Handler.
-func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+// Handle implements slog.Handler.
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == httpserver.RequestMessage {
+		return nil
+	}
+	return q.Handler.Handle(ctx, r)
 }
 
 // hostPort is where a listener is reached from this machine.

@@ -123,7 +123,7 @@ func (p *process) open(ctx context.Context) error {
 	var err error
 	p.telemetry, err = telemetry.New(ctx, telemetry.Options{
 		ServiceName: "versola-" + p.roles.String(), Version: p.o.Version,
-		OTLPEndpoint: p.cfg.Telemetry.OTLPEndpoint, SampleRatio: p.cfg.Telemetry.SampleRatio,
+		OTLPEndpoint: p.cfg.Telemetry.OTLPEndpoint, SampleRatio: p.cfg.Telemetry.SampleRatio, Log: p.log,
 	})
 	if err != nil {
 		return fmt.Errorf("set up telemetry: %w", err)

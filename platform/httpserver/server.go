@@ -173,6 +173,9 @@ const (
 	errorKey     = "versola.error"
 )
 
+// RequestMessage is the message of the log line of a request.
+const RequestMessage = "request"
+
 // RequestID returns the request's id, which is in its log line, in the answer's
 // X-Request-Id and on error pages.
 func RequestID(c echo.Context) string {
@@ -232,7 +235,7 @@ func (s *Server) finish(c echo.Context, rid string, fields *logFields, took time
 	if err, ok := c.Get(errorKey).(error); ok && err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	s.o.Log.LogAttrs(ctx, level, "request", attrs...)
+	s.o.Log.LogAttrs(ctx, level, RequestMessage, attrs...)
 }
 
 // method keeps metric labels to a closed set.

@@ -67,7 +67,7 @@ func (h *Handler) Preset(c echo.Context) error {
 		return &page.Problem{Status: http.StatusNotFound, Title: "Not found", Text: "There is no such sign-out here.", Reason: "preset_unknown"}
 	}
 	if !h.own(c.Request()) {
-		return page.Confirm(c, "/logout/"+url.PathEscape(p.ID))
+		return page.Confirm(c, h.d.PublicURL, "/logout/"+url.PathEscape(p.ID))
 	}
 	base := session.CookieBase(p)
 	ended, err := h.d.Sessions.End(c.Request().Context(), h.d.Cookies.Get(c.Request(), base))

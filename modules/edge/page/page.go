@@ -33,9 +33,19 @@ func (p *Problem) Error() string {
 // Unwrap gives the cause.
 func (p *Problem) Unwrap() error { return p.Cause }
 
-// policy lets a page load its style sheet and post its own form, and nothing
-// else.
-const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// policy lets a page load its style sheet, and nothing else; what its form may
+// reach is added to it.
+const policy = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action "
+
+// formPolicy is where the sign-out form may end. Browsers hold the redirects
+// behind a form to it: those go on to auth and to the preset's own page, which
+// may be other origins, so it is the scheme that is held.
+func formPolicy(publicURL string) string {
+	if strings.HasPrefix(publicURL, "https://") {
+		return "'self' https:"
+	}
+	return "'self' http: https:"
+}
 
 // StylePath is where [Style] is served.
 const StylePath = "/assets/edge.css"
@@ -64,7 +74,7 @@ var pages = template.Must(template.New("page").Parse(`<!doctype html>
 </main></body></html>
 `))
 
-type view struct{ Title, Text, Retry, Post, RequestID string }
+type view struct{ Title, Text, Retry, Post, RequestID, FormAction string }
 
 func write(c echo.Context, status int, v view) error {
 	var b strings.Builder
@@ -72,7 +82,10 @@ func write(c echo.Context, status int, v view) error {
 		return fmt.Errorf("render page: %w", err)
 	}
 	h := c.Response().Header()
-	h.Set("Content-Security-Policy", policy)
+	if v.FormAction == "" {
+		v.FormAction = "'none'"
+	}
+	h.Set("Content-Security-Policy", policy+v.FormAction)
 	h.Set("X-Content-Type-Options", "nosniff")
 	// Not no-referrer: under it a browser sends the form's Origin as "null".
 	h.Set("Referrer-Policy", "same-origin")
@@ -83,9 +96,12 @@ func write(c echo.Context, status int, v view) error {
 	return c.HTML(status, b.String())
 }
 
-// Confirm asks whether to sign out, with a form that posts to path.
-func Confirm(c echo.Context, path string) error {
-	return write(c, http.StatusOK, view{Title: "Sign out?", Text: "Another site asks to sign you out. Do you want that?", Post: path})
+// Confirm asks whether to sign out, with a form that posts to path on the edge
+// of publicURL.
+func Confirm(c echo.Context, publicURL, path string) error {
+	return write(c, http.StatusOK, view{
+		Title: "Sign out?", Text: "Another site asks to sign you out. Do you want that?", Post: path, FormAction: formPolicy(publicURL),
+	})
 }
 
 // Errors makes the errors of a handler into pages.
