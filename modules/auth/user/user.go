@@ -27,6 +27,8 @@ const (
 type User struct {
 	ID            id.UUID
 	Directory     string
+	ExternalID    string // in the system that the person came from, or ""
+	Version       int64  // rises with every write
 	Status        Status
 	Phone         string // E.164, or ""
 	PhoneVerified bool
@@ -43,7 +45,8 @@ type User struct {
 var (
 	// ErrNotFound: nobody of that name in the directory.
 	ErrNotFound = errors.New("no such user")
-	// ErrTaken: the id, phone number, address or username is someone's already.
+	// ErrTaken: the id, external id, phone number, address or username is
+	// someone's already.
 	ErrTaken = errors.New("the identifier is taken")
 )
 
@@ -56,7 +59,7 @@ type Store struct {
 // NewStore makes a store.
 func NewStore(db *postgres.DB, random io.Reader) *Store { return &Store{db: db, random: random} }
 
-const columns = `id, directory, status, coalesce(phone, ''), phone_verified, coalesce(email, ''), email_verified,
+const columns = `id, directory, coalesce(external_id, ''), version, status, coalesce(phone, ''), phone_verified, coalesce(email, ''), email_verified,
 	coalesce(username, ''), claims, roles, created_at, updated_at`
 
 // The three are apart so that each uses its own index.
@@ -85,10 +88,15 @@ func (s *Store) ByID(ctx context.Context, userID id.UUID) (*User, error) {
 	return scan(s.db.QueryRow(ctx, findByID, userID))
 }
 
+// targets are where a row's columns go.
+func (u *User) targets() []any {
+	return []any{&u.ID, &u.Directory, &u.ExternalID, &u.Version, &u.Status, &u.Phone, &u.PhoneVerified, &u.Email, &u.EmailVerified,
+		&u.Username, &u.Claims, &u.Roles, &u.CreatedAt, &u.UpdatedAt}
+}
+
 func scan(row pgx.Row) (*User, error) {
 	u := &User{}
-	err := row.Scan(&u.ID, &u.Directory, &u.Status, &u.Phone, &u.PhoneVerified, &u.Email, &u.EmailVerified,
-		&u.Username, &u.Claims, &u.Roles, &u.CreatedAt, &u.UpdatedAt)
+	err := row.Scan(u.targets()...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, ErrNotFound
@@ -102,7 +110,8 @@ func scan(row pgx.Row) (*User, error) {
 type New struct {
 	Directory     string
 	ID            id.UUID // zero: a new one is made
-	Phone         string  // as typed; normalised here
+	ExternalID    string
+	Phone         string // as typed; normalised here
 	PhoneVerified bool
 	Email         string
 	EmailVerified bool
@@ -115,19 +124,22 @@ type New struct {
 	// new one at the next sign-in.
 	PasswordHash          string
 	TemporaryPasswordHash string
+	// TemporaryPasswordEnds is when the temporary one stops working; zero:
+	// never.
+	TemporaryPasswordEnds time.Time
+	CreatedAt             time.Time // when the person registered; zero: Now
 	Now                   time.Time
 }
 
 // ON CONFLICT keeps a taken identifier from ending the caller's transaction.
 const insertUser = `INSERT INTO auth.users
-	(id, directory, status, phone, phone_verified, email, email_verified, username, claims, roles, created_at, updated_at)
-	VALUES ($1, $2, $3, nullif($4, ''), $5, nullif($6, ''), $7, nullif($8, ''), $9, $10, $11, $11)
+	(id, directory, status, phone, phone_verified, email, email_verified, username, claims, roles, created_at, updated_at, external_id)
+	VALUES ($1, $2, $3, nullif($4, ''), $5, nullif($6, ''), $7, nullif($8, ''), $9, $10, $11, $12, nullif($13, ''))
 	ON CONFLICT DO NOTHING`
 
-const insertPassword = `INSERT INTO auth.password (user_id, temporary, hash, changed_at) VALUES ($1, $2, $3, $4)`
-
 // Create adds a person within tx and returns the id. Errors: [ErrPhone],
-// [ErrEmail], [ErrUsername]; [ErrTaken], after which tx goes on.
+// [ErrEmail], [ErrUsername]; [ErrTaken], after which tx goes on. What else is
+// wrong with a description [New.Problems] tells.
 func (s *Store) Create(ctx context.Context, tx pgx.Tx, n New) (id.UUID, error) {
 	if err := n.normalise(); err != nil {
 		return id.Nil, err
@@ -147,19 +159,26 @@ func (s *Store) Create(ctx context.Context, tx pgx.Tx, n New) (id.UUID, error) {
 	if n.Disabled {
 		status = Disabled
 	}
-	tag, err := tx.Exec(ctx, insertUser, n.ID, n.Directory, status, n.Phone, n.PhoneVerified, n.Email, n.EmailVerified, n.Username, claims, roles, n.Now)
+	created := n.CreatedAt
+	if created.IsZero() {
+		created = n.Now
+	}
+	tag, err := tx.Exec(ctx, insertUser, n.ID, n.Directory, status, n.Phone, n.PhoneVerified, n.Email, n.EmailVerified, n.Username, claims, roles,
+		created, n.Now, n.ExternalID)
 	if err != nil {
 		return id.Nil, fmt.Errorf("insert user: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return id.Nil, ErrTaken
 	}
-	for temporary, hash := range map[bool]string{false: n.PasswordHash, true: n.TemporaryPasswordHash} {
-		if hash == "" {
-			continue
+	if n.PasswordHash != "" {
+		if err := s.SetPassword(ctx, tx, n.ID, n.PasswordHash, n.Now); err != nil {
+			return id.Nil, err
 		}
-		if _, err := tx.Exec(ctx, insertPassword, n.ID, temporary, hash, n.Now); err != nil {
-			return id.Nil, fmt.Errorf("insert password: %w", err)
+	}
+	if n.TemporaryPasswordHash != "" {
+		if err := s.SetTemporaryPassword(ctx, tx, n.ID, n.TemporaryPasswordHash, n.TemporaryPasswordEnds, n.Now); err != nil {
+			return id.Nil, err
 		}
 	}
 	return n.ID, nil
