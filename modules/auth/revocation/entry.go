@@ -62,5 +62,11 @@ func NewHorizon() *Horizon {
 
 // EntryEnd returns until when an entry about a person of t's directory is kept.
 func (h *Horizon) EntryEnd(t tenant.At, now time.Time) time.Time {
-	return EntryEnd(now, h.longest.Of(t.Catalog)[t.Directory])
+	return h.DirectoryEnd(t.Catalog, t.Directory, now)
+}
+
+// DirectoryEnd returns until when an entry about a person of a directory is
+// kept.
+func (h *Horizon) DirectoryEnd(c *catalog.Catalog, directory string, now time.Time) time.Time {
+	return EntryEnd(now, h.longest.Of(c)[directory])
 }

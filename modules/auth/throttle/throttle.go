@@ -1,9 +1,12 @@
 package throttle
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"versola/modules/auth/user"
 	"versola/platform/secret"
@@ -91,4 +94,20 @@ func NewKeys(tokens []secret.Key) (*Keys, error) {
 func (k *Keys) Account(directory string, i user.Identifier) []byte {
 	message := fmt.Appendf(nil, "%d:%s%s:%s", len(directory), directory, i.Kind, i.Key())
 	return k.mac.Sum(nil, message)
+}
+
+const resetSQL = `DELETE FROM auth.throttle WHERE key = ANY ($1)`
+
+// Reset forgets within tx what was counted for the identifiers of a person, so
+// that they may try again at once. It returns how many had been counted.
+func (k *Keys) Reset(ctx context.Context, tx pgx.Tx, directory string, identifiers []user.Identifier) (int64, error) {
+	keys := make([][]byte, len(identifiers))
+	for i, identifier := range identifiers {
+		keys[i] = k.Account(directory, identifier)
+	}
+	tag, err := tx.Exec(ctx, resetSQL, keys)
+	if err != nil {
+		return 0, fmt.Errorf("reset limits: %w", err)
+	}
+	return tag.RowsAffected(), nil
 }

@@ -41,6 +41,19 @@ type User struct {
 	UpdatedAt     time.Time
 }
 
+// Session is a sign-in that has not ended, as administration shows it (see
+// package logout).
+type Session struct {
+	ID        id.UUID
+	AuthTime  time.Time
+	ACR       string
+	AMR       []string
+	CreatedAt time.Time
+	SeenAt    time.Time // a minute exact
+	ExpiresAt time.Time // absolute
+	Clients   []string  // that hold living grants of it, as "tenant/client"
+}
+
 // Errors of the store.
 var (
 	// ErrNotFound: nobody of that name in the directory.
