@@ -3,28 +3,27 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
-
-	"maps"
 )
 
 // report is the outcome of a run, in print and in JSON.
 type report struct {
-	Method    string                 `json:"method"`
-	Rate      float64                `json:"planned_steps_per_second"`
-	Achieved  float64                `json:"achieved_steps_per_second"`
-	Measured  float64                `json:"measured_seconds"`
-	Steps     map[string]stepReport  `json:"steps"`
-	Failed    int                    `json:"failed_steps"`
-	Failures  map[string]int         `json:"failures,omitempty"`
-	Skipped   int                    `json:"skipped_steps"`
-	DriverLag float64                `json:"driver_lag_ms"`
-	Valid     bool                   `json:"valid"` // the driver kept its own schedule
-	Cores     map[string]float64     `json:"cores_per_1000_steps_per_second"`
-	Memory    map[string]int64       `json:"peak_rss_bytes"`
-	Machine   map[string]interface{} `json:"machine"`
+	Method    string                `json:"method"`
+	Rate      float64               `json:"planned_steps_per_second"`
+	Achieved  float64               `json:"achieved_steps_per_second"`
+	Measured  float64               `json:"measured_seconds"`
+	Steps     map[string]stepReport `json:"steps"`
+	Failed    int                   `json:"failed_steps"`
+	Failures  map[string]int        `json:"failures,omitempty"`
+	Skipped   int                   `json:"skipped_steps"`
+	DriverLag float64               `json:"driver_lag_ms"`
+	Valid     bool                  `json:"valid"` // the driver kept its own schedule
+	Cores     map[string]float64    `json:"cores_per_1000_steps_per_second"`
+	Memory    map[string]int64      `json:"peak_rss_bytes"`
+	Machine   map[string]any        `json:"machine"`
 }
 
 // stepReport is the latency of one kind of step, in milliseconds from the
@@ -45,7 +44,7 @@ func summarise(o driveOptions, rec *recorder, watch *processes) *report {
 	r := &report{
 		Method: method, Rate: o.Rate, Measured: watch.took.Seconds(), Steps: map[string]stepReport{}, Failed: rec.failed, Failures: rec.failures,
 		Skipped: rec.skipped, DriverLag: ms(rec.lag.Microseconds()), Valid: rec.lag <= maxLag, Cores: map[string]float64{}, Memory: map[string]int64{},
-		Machine: map[string]interface{}{"cpus": runtime.NumCPU(), "os": runtime.GOOS, "arch": runtime.GOARCH, "go": runtime.Version()},
+		Machine: map[string]any{"cpus": runtime.NumCPU(), "os": runtime.GOOS, "arch": runtime.GOARCH, "go": runtime.Version()},
 	}
 	var total int64
 	for kind, h := range rec.latency {

@@ -58,19 +58,18 @@ func (p *process) build(ctx context.Context) error {
 			return fmt.Errorf("edge: %w", err)
 		}
 	}
-	_, err := p.listener(listenDiagnostics, httpserver.Options{Addr: p.diagnosticsAddr()}, func(g *echo.Group) {
+	return p.listener(listenDiagnostics, httpserver.Options{Addr: p.diagnosticsAddr()}, func(g *echo.Group) {
 		mountDiagnostics(g, p.ready, p.telemetry.Handler())
 	})
-	return err
 }
 
 // listener makes one listener with what every listener has.
-func (p *process) listener(name string, o httpserver.Options, mount func(*echo.Group)) (*httpserver.Server, error) {
+func (p *process) listener(name string, o httpserver.Options, mount func(*echo.Group)) error {
 	o.Name, o.Log = name, p.log
 	if name != listenDiagnostics {
 		observe, err := p.requestHistogram()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		o.Observe = observe
 	} else {
@@ -80,7 +79,7 @@ func (p *process) listener(name string, o httpserver.Options, mount func(*echo.G
 	s.Echo.Use(p.telemetry.TraceRequests(name, o.TrustedProxies))
 	mount(s.Echo.Group(""))
 	p.servers[name] = s
-	return s, nil
+	return nil
 }
 
 // internal returns the listener of the feeds and the admin API, which auth and
@@ -90,8 +89,7 @@ func (p *process) internal(mount func(*echo.Group)) error {
 		mount(s.Echo.Group(""))
 		return nil
 	}
-	_, err := p.listener(listenInternal, httpserver.Options{Addr: p.cfg.Central.Listen}, mount)
-	return err
+	return p.listener(listenInternal, httpserver.Options{Addr: p.cfg.Central.Listen}, mount)
 }
 
 func (p *process) buildCentral(ctx context.Context) error {
@@ -152,8 +150,7 @@ func (p *process) buildAuth(context.Context) error {
 	if err := p.internal(p.auth.MountInternal); err != nil {
 		return err
 	}
-	_, err = p.listener(listenAuth, httpserver.Options{Addr: p.cfg.Auth.Listen, TrustedProxies: trusted, HandleError: p.auth.HandleError}, p.auth.Mount)
-	return err
+	return p.listener(listenAuth, httpserver.Options{Addr: p.cfg.Auth.Listen, TrustedProxies: trusted, HandleError: p.auth.HandleError}, p.auth.Mount)
 }
 
 func (p *process) buildEdge(ctx context.Context) error {
@@ -187,8 +184,7 @@ func (p *process) buildEdge(ctx context.Context) error {
 		return err
 	}
 	// The proxy streams: each resource has limits of its own.
-	_, err = p.listener(listenEdge, httpserver.Options{Addr: p.cfg.Edge.Listen, TrustedProxies: trusted, MaxBody: -1}, p.edge.Mount)
-	return err
+	return p.listener(listenEdge, httpserver.Options{Addr: p.cfg.Edge.Listen, TrustedProxies: trusted, MaxBody: -1}, p.edge.Mount)
 }
 
 // inProcess returns the way to a listener of this same process, or nil where
@@ -207,10 +203,9 @@ func (p *process) buildBank(context.Context) error {
 		return nil
 	}
 	bank := demobank.New(p.o.Clock, p.cfg.Auth.Issuer)
-	_, err := p.listener(listenBank, httpserver.Options{Addr: p.cfg.Demo.UpstreamListen}, func(g *echo.Group) {
+	return p.listener(listenBank, httpserver.Options{Addr: p.cfg.Demo.UpstreamListen}, func(g *echo.Group) {
 		g.Any("/*", echo.WrapHandler(bank))
 	})
-	return err
 }
 
 // requestHistogram makes the histogram of requests, once.
