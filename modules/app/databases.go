@@ -11,10 +11,6 @@ import (
 	"versola/platform/secret"
 )
 
-// schemaRetry is the pause between attempts to check the schema of a database
-// that is away.
-const schemaRetry = time.Second
-
 // openDatabases opens the pools and makes sure that the schemas are those of
 // this program.
 func (p *process) openDatabases(ctx context.Context) error {
@@ -74,27 +70,9 @@ func (p *process) schema(ctx context.Context, url secret.Text, name string, all 
 		}
 		return nil
 	}
-	err := checkSchemas(ctx, url, all)
-	if err == nil || !postgres.Unavailable(err) {
-		return schemaAdvice(name, err)
-	}
-	p.log.WarnContext(ctx, "starting without the database; its schema is checked when it is back", "database", name, "error", err)
-	p.background = append(p.background, task{name, func(ctx context.Context) error {
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(schemaRetry):
-			}
-			if err := checkSchemas(ctx, url, all); err == nil || !postgres.Unavailable(err) {
-				if ctx.Err() != nil {
-					return nil
-				}
-				return schemaAdvice(name, err)
-			}
-		}
-	}})
-	return nil
+	return p.onceThere(ctx, name, "starting without the "+name+"; its schema is checked when it is back", func(ctx context.Context) error {
+		return schemaAdvice(name, checkSchemas(ctx, url, all))
+	})
 }
 
 func checkSchemas(ctx context.Context, url secret.Text, all []postgres.Migrations) error {

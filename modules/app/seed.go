@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,12 +17,15 @@ import (
 	"versola/platform/secret"
 )
 
-// seedRetry is the pause between attempts to seed a database that is away.
-const seedRetry = time.Second
+// databaseRetry is the pause between attempts to reach a database that is away.
+const databaseRetry = time.Second
 
 // seed loads the system and the demo tenant, once in the life of a database. A
 // database that is away is seeded when it comes.
 func (p *process) seed(ctx context.Context, encryption []secret.Key) error {
+	if p.cfg.Profile == profileProduction {
+		return p.onceThere(ctx, "demo", "a database that holds the demo is refused when it is back", p.refuseDemo)
+	}
 	if !p.cfg.Demo.Enabled {
 		return nil
 	}
@@ -29,19 +33,38 @@ func (p *process) seed(ctx context.Context, encryption []secret.Key) error {
 	if err != nil {
 		return err
 	}
-	err = plant(ctx)
+	return p.onceThere(ctx, "seed", "the demo is seeded when the database is back", plant)
+}
+
+// refuseDemo keeps the demo's public secrets out of production, whichever way
+// they came into its database: a development process was once pointed at it.
+func (p *process) refuseDemo(ctx context.Context) error {
+	holds, err := seed.HoldsDemo(ctx, p.db)
+	if err == nil && holds {
+		err = errors.New(`the database holds the tenant "demo", whose people and secrets are public, which production refuses: use another database, or delete the tenant`)
+	}
+	return err
+}
+
+// onceThere does something with the database now or, while that is away, as
+// soon as it is back; the process ends if it does not succeed then.
+func (p *process) onceThere(ctx context.Context, name, warning string, do func(context.Context) error) error {
+	err := do(ctx)
 	if !postgres.Unavailable(err) {
 		return err
 	}
-	p.log.WarnContext(ctx, "the demo is seeded when the database is back", "error", err)
-	p.background = append(p.background, task{"seed", func(ctx context.Context) error {
+	p.log.WarnContext(ctx, warning, "error", err)
+	p.background = append(p.background, task{name, func(ctx context.Context) error {
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(seedRetry):
+			case <-time.After(databaseRetry):
 			}
-			if err := plant(ctx); err == nil || !postgres.Unavailable(err) {
+			if err := do(ctx); !postgres.Unavailable(err) {
+				if ctx.Err() != nil {
+					return nil
+				}
 				return err
 			}
 		}

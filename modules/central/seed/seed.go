@@ -60,6 +60,19 @@ func Demo(ctx context.Context, d Deps, p Params) (bool, error) {
 	return once(ctx, d, nameDemo, configs.Demo(), p)
 }
 
+const holdsDemo = `
+SELECT EXISTS (SELECT FROM central.seed WHERE name = '` + nameDemo + `') AND EXISTS (SELECT FROM central.tenant WHERE id = 'demo')`
+
+// HoldsDemo tells whether a database was given the demo tenant and has it
+// still: its people's passwords and its clients' secrets are public.
+func HoldsDemo(ctx context.Context, db *postgres.DB) (bool, error) {
+	var holds bool
+	if err := db.QueryRow(ctx, holdsDemo).Scan(&holds); err != nil {
+		return false, fmt.Errorf("look for the demo tenant: %w", err)
+	}
+	return holds, nil
+}
+
 const (
 	isSeeded = `SELECT EXISTS (SELECT FROM central.seed WHERE name = $1)`
 	// claim waits for a transaction that claims the same name, and then does
