@@ -2,10 +2,11 @@
 //
 //	GET /internal/catalog
 //	Authorization: Bearer <the edge's token, see package edgeauth>
-//	If-None-Match: "<revision>"
+//	If-None-Match: <the ETag of the answer before>
 //
-// answers 200 with a [catalog.Snapshot] and ETag: "<revision>" as soon as the
-// revision is another than the one named, else 304 after 25 seconds.
+// answers 200 with a [catalog.Snapshot] and its ETag as soon as there is
+// another than the one named, else 304 after 25 seconds. The ETag is made of the
+// revision and of what the process's configuration adds (issuer, root tenant).
 //
 // Invariants:
 //

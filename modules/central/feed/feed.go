@@ -1,11 +1,11 @@
 package feed
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +39,7 @@ type Feed struct {
 type revision struct {
 	snapshot *catalog.Snapshot
 	catalog  *catalog.Catalog
+	tag      string // the ETag
 	mu       sync.Mutex
 	encoded  map[string]*encoded
 }
@@ -69,7 +70,14 @@ func New(holder *catalog.Holder, c clock.Clock, wait time.Duration) *Feed {
 
 // Set gives the feed a configuration, before the holder gets its catalog.
 func (f *Feed) Set(s *catalog.Snapshot, c *catalog.Catalog) {
-	f.current.Store(&revision{snapshot: s, catalog: c, encoded: map[string]*encoded{}})
+	f.current.Store(&revision{snapshot: s, catalog: c, tag: tagOf(s), encoded: map[string]*encoded{}})
+}
+
+// tagOf names what an edge is sent: the revision, and what does not come from
+// the database but from the process's configuration.
+func tagOf(s *catalog.Snapshot) string {
+	sum := sha256.Sum256([]byte(s.Issuer + "\x00" + s.RootTenant))
+	return fmt.Sprintf(`"%d-%x"`, s.Revision, sum[:4])
 }
 
 // Handle answers GET /internal/catalog.
@@ -92,7 +100,7 @@ func (f *Feed) Handle(c echo.Context) error {
 		if first {
 			httpserver.Annotate(c, slog.String("edge", edgeID))
 		}
-		tag := `"` + strconv.FormatInt(current.snapshot.Revision, 10) + `"`
+		tag := current.tag
 		c.Response().Header().Set("ETag", tag)
 		c.Response().Header().Set("Cache-Control", "no-store")
 		if !strings.EqualFold(strings.TrimSpace(r.Header.Get("If-None-Match")), tag) {

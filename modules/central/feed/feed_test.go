@@ -213,7 +213,7 @@ func TestFeed_AnEdgeSeesItsOwnTenantsAndNotEvenANameOfOthers(t *testing.T) {
 	s.set(t, world(t, a, b))
 	for _, c := range []struct{ mine, other *edge }{{a, b}, {b, a}} {
 		got := s.get(t.Context(), t, c.mine, "")
-		if got.status != http.StatusOK || got.tag != `"7"` {
+		if got.status != http.StatusOK || !strings.HasPrefix(got.tag, `"7-`) {
 			t.Fatalf("%s: %d, ETag %s: %s", c.mine.id, got.status, got.tag, got.body)
 		}
 		if strings.Contains(got.body, c.other.id) {
@@ -294,11 +294,11 @@ func TestFeed_WaitsForAChange(t *testing.T) {
 	first := world(t, e)
 	s.set(t, first)
 	got := make(chan answer, 1)
-	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, `"7"`) }()
+	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, tagOf(first)) }()
 	next := *first
 	next.Revision = 8
 	s.set(t, &next)
-	if a := <-got; a.status != http.StatusOK || a.tag != `"8"` {
+	if a := <-got; a.status != http.StatusOK || a.tag != tagOf(&next) {
 		t.Errorf("%d %s", a.status, a.tag)
 	}
 }
@@ -307,9 +307,26 @@ func TestFeed_AnswersNotModifiedWhenNothingHappens(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, "alpha", 1)
 	s := serve(t, time.Millisecond)
-	s.set(t, world(t, e))
-	if a := s.get(t.Context(), t, e, `"7"`); a.status != http.StatusNotModified || a.body != "" || a.tag != `"7"` {
+	w := world(t, e)
+	s.set(t, w)
+	if a := s.get(t.Context(), t, e, tagOf(w)); a.status != http.StatusNotModified || a.body != "" || a.tag != tagOf(w) {
 		t.Errorf("%d %q", a.status, a.body)
+	}
+}
+
+func TestFeed_SendsAnewWhenOnlyTheIssuerOrTheRootTenantChanged(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, "alpha", 1)
+	s := serve(t, time.Millisecond)
+	before := world(t, e)
+	s.set(t, before)
+	moved, rooted := *before, *before
+	moved.Issuer, rooted.RootTenant = "https://moved.example", "t-alpha"
+	for _, next := range []*catalog.Snapshot{&moved, &rooted} {
+		s.set(t, next)
+		if a := s.get(t.Context(), t, e, tagOf(before)); a.status != http.StatusOK || a.tag != tagOf(next) || a.tag == tagOf(before) {
+			t.Errorf("%d %s", a.status, a.tag)
+		}
 	}
 }
 
@@ -359,7 +376,7 @@ func TestFeed_WaitingRequestsDoNotHoldUpADrain(t *testing.T) {
 	go func() { served <- listener.Serve() }()
 	s.URL = "http://" + listener.Addr().String()
 	got := make(chan answer, 1)
-	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, `"7"`) }()
+	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, tagOf(first)) }()
 	<-entered
 	if err := listener.Shutdown(t.Context()); err != nil {
 		t.Errorf("drain: %v", err)
