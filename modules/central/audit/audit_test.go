@@ -31,13 +31,13 @@ func key(b byte) secret.Key {
 	return secret.Key{ID: string(rune('a' + b)), Value: []byte(strings.Repeat(string(rune('a'+b)), secret.KeyBytes))}
 }
 
-func open(t *testing.T) (*audit.Log, *postgres.DB, *clock.Fake) {
+func open(t testing.TB) (*audit.Log, *postgres.DB, *clock.Fake) {
 	t.Helper()
 	dbx, c := pgtest.Open(t, db.Central()), clock.NewFake(start)
 	return logOf(t, dbx, c, key(0)), dbx, c
 }
 
-func logOf(t *testing.T, dbx *postgres.DB, c clock.Clock, keys ...secret.Key) *audit.Log {
+func logOf(t testing.TB, dbx *postgres.DB, c clock.Clock, keys ...secret.Key) *audit.Log {
 	t.Helper()
 	l, err := audit.New(audit.Deps{DB: dbx, Clock: c, Encryption: keys})
 	if err != nil {
@@ -371,4 +371,3 @@ func TestRecord_KeepsTheDifferenceOfAChange(t *testing.T) {
 		t.Error(diff)
 	}
 }
-

@@ -347,9 +347,10 @@ func TestFeed_AnEdgeThatIsRemovedWhileItWaitsIsRefused(t *testing.T) {
 	t.Parallel()
 	a, b := newEdge(t, "alpha", 1), newEdge(t, "beta", 1)
 	s := serve(t, time.Minute)
-	s.set(t, world(t, a, b))
+	first := world(t, a, b)
+	s.set(t, first)
 	got := make(chan answer, 1)
-	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, b, `"7"`) }()
+	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, b, tagOf(first)) }()
 	only := world(t, a)
 	only.Revision = 8
 	s.set(t, only)
@@ -362,7 +363,8 @@ func TestFeed_WaitingRequestsDoNotHoldUpADrain(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, "alpha", 1)
 	s := serve(t, time.Minute)
-	s.set(t, world(t, e))
+	first := world(t, e)
+	s.set(t, first)
 	listener := httpserver.New(httpserver.Options{Name: "internal", Addr: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
 	entered := make(chan struct{})
 	listener.Echo.GET("/internal/catalog", func(c echo.Context) error {
