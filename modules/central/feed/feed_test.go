@@ -321,7 +321,7 @@ func TestFeed_SendsAnewWhenOnlyTheIssuerOrTheRootTenantChanged(t *testing.T) {
 	before := world(t, e)
 	s.set(t, before)
 	moved, rooted := *before, *before
-	moved.Issuer, rooted.RootTenant = "https://moved.example", "t-alpha"
+	moved.Issuer, rooted.RootTenant = "https://moved.example", ""
 	for _, next := range []*catalog.Snapshot{&moved, &rooted} {
 		s.set(t, next)
 		if a := s.get(t.Context(), t, e, tagOf(before)); a.status != http.StatusOK || a.tag != tagOf(next) || a.tag == tagOf(before) {
