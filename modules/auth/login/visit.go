@@ -204,7 +204,7 @@ func (e *Engine) current(c echo.Context) error {
 // view is what every page of a conversation has in common.
 func (e *Engine) view(v *visit) pages.View {
 	r := &v.conversation.Request
-	client := v.client.Name
+	client := v.client.Name.In(v.locale)
 	if client == "" {
 		client = v.client.ID
 	}

@@ -155,7 +155,7 @@ func newWorldAt(t testing.TB, publicURL string) *world {
 func (w *world) compile() {
 	w.catalog = catalog.NewHolder()
 	client := func(tenantID, name string, flow catalog.LoginFlow) catalog.ClientSpec {
-		return catalog.ClientSpec{Tenant: tenantID, ID: name, Name: "Demo Bank", RedirectURIs: []string{"http://app.test/cb"}, Login: flow}
+		return catalog.ClientSpec{Tenant: tenantID, ID: name, Name: catalog.Plain("Demo Bank"), RedirectURIs: []string{"http://app.test/cb"}, Login: flow}
 	}
 	c, err := (&catalog.Compiler{}).Compile(&catalog.Snapshot{
 		Revision: 1, Issuer: "http://127.0.0.1", RootTenant: "demo",

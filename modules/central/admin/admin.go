@@ -84,7 +84,7 @@ func (a *API) clients(c echo.Context) error {
 func clientViews(t *catalog.Tenant) []clientView {
 	out := []clientView{}
 	for _, c := range t.Clients() {
-		out = append(out, clientView{ID: c.ID, Name: c.Name, Kind: string(c.Kind), AuthMethod: string(c.AuthMethod),
+		out = append(out, clientView{ID: c.ID, Name: c.Name.Default(), Kind: string(c.Kind), AuthMethod: string(c.AuthMethod),
 			GrantTypes: c.GrantTypes, RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Permissions: c.Permissions,
 			Audiences: c.Audiences, Disabled: c.Disabled, Secrets: len(c.Secrets)})
 	}

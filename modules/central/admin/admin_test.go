@@ -42,7 +42,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	s := &catalog.Snapshot{Revision: 42, Issuer: "http://localhost:8080", RootTenant: "demo",
 		Tenants: []catalog.TenantSpec{{ID: "demo", Name: "Demo <b>Bank</b>"}, {ID: "system", Name: "System"}},
-		Clients: []catalog.ClientSpec{{Tenant: "demo", ID: "web", Name: "Web", Kind: catalog.KindWeb, AuthMethod: catalog.AuthBasic, GrantTypes: []string{"authorization_code"},
+		Clients: []catalog.ClientSpec{{Tenant: "demo", ID: "web", Name: catalog.Plain("Web"), Kind: catalog.KindWeb, AuthMethod: catalog.AuthBasic, GrantTypes: []string{"authorization_code"},
 			Secrets: []catalog.SealedSecret{{ID: id.UUID{1}, Sealed: []byte(secretText)}}}},
 		Keys: []catalog.KeySpec{{ID: signer.Public().ID, Alg: "ES256", State: catalog.KeyActive, Public: public}},
 	}

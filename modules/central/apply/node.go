@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"versola/modules/central/catalog"
 )
 
 // decoder reads a YAML node into a Go value, strictly, collecting every error.
@@ -49,7 +51,10 @@ func (d *decoder) plain(n *yaml.Node, field string) bool {
 	return false
 }
 
-var rawType = reflect.TypeFor[json.RawMessage]()
+var (
+	rawType  = reflect.TypeFor[json.RawMessage]()
+	textType = reflect.TypeFor[catalog.Text]()
+)
 
 func (d *decoder) value(n *yaml.Node, v reflect.Value, field string) {
 	if field != "" {
@@ -61,6 +66,11 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, field string) {
 	switch {
 	case v.Type() == rawType:
 		d.raw(n, v, field)
+		return
+	case v.Type() == textType && n.Kind == yaml.ScalarNode:
+		if text, ok := d.text(n, field, "a text"); ok {
+			v.Set(reflect.ValueOf(catalog.Plain(text)))
+		}
 		return
 	case v.Kind() == reflect.Pointer:
 		p := reflect.New(v.Type().Elem())

@@ -193,26 +193,19 @@ func (docs *Documents) document(d *decoder, n *yaml.Node) {
 }
 
 // kinds reads the members of each kind of document.
-var kinds = map[string]func(*decoder, *yaml.Node, *document){
-	validate.KindEdge:       entity(func(s *catalog.EdgeSpec) (string, string) { return "", s.ID }),
-	validate.KindTenant:     entity(func(s *catalog.TenantSpec) (string, string) { return "", s.ID }),
-	validate.KindScope:      entity(func(s *catalog.ScopeSpec) (string, string) { return s.Tenant, s.ID }),
-	validate.KindResource:   entity(func(s *catalog.ResourceSpec) (string, string) { return s.Tenant, s.ID }),
-	validate.KindPermission: entity(func(s *catalog.PermissionSpec) (string, string) { return s.Tenant, s.ID }),
-	validate.KindRole:       entity(func(s *catalog.RoleSpec) (string, string) { return s.Tenant, s.ID }),
-	validate.KindPreset:     entity(func(s *catalog.PresetSpec) (string, string) { return s.Tenant, s.ID }),
-	validate.KindClient:     readClient,
-	validate.KindUser:       readPerson,
-}
-
-func entity[T any](key func(*T) (tenant, id string)) func(*decoder, *yaml.Node, *document) {
-	return func(d *decoder, n *yaml.Node, doc *document) {
-		spec := new(T)
-		d.value(n, reflect.ValueOf(spec).Elem(), "")
-		doc.spec = spec
-		doc.of.Tenant, doc.of.ID = key(spec)
+var kinds = func() map[string]func(*decoder, *yaml.Node, *document) {
+	out := map[string]func(*decoder, *yaml.Node, *document){}
+	for _, k := range catalog.Kinds {
+		out[k.Name] = func(d *decoder, n *yaml.Node, doc *document) {
+			spec := k.New()
+			d.value(n, reflect.ValueOf(spec).Elem(), "")
+			doc.spec, doc.of = spec, spec.Ref()
+		}
 	}
-}
+	out[validate.KindClient] = readClient
+	out[validate.KindUser] = readPerson
+	return out
+}()
 
 func readClient(d *decoder, n *yaml.Node, doc *document) {
 	c := &clientDocument{}

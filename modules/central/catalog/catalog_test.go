@@ -65,7 +65,7 @@ func snapshot() *Snapshot {
 			Endpoints: []EndpointSpec{{ID: "read", Method: "GET", Path: "/"}, {ID: "write", Method: "POST", Path: "/"}}})
 		s.Permissions = append(s.Permissions, PermissionSpec{Tenant: tenant, ID: "p", Endpoints: []string{"api:read"}})
 		s.Roles = append(s.Roles, RoleSpec{Tenant: tenant, ID: "r", Permissions: []string{"p"}})
-		s.Clients = append(s.Clients, ClientSpec{Tenant: tenant, ID: "web", Name: "of " + tenant})
+		s.Clients = append(s.Clients, ClientSpec{Tenant: tenant, ID: "web", Name: Plain("of " + tenant)})
 	}
 	s.Permissions[1].Endpoints = []string{"api:read", "api:write"}
 	return s
@@ -95,7 +95,7 @@ func TestCompile_TenantsWithEqualIDsStayApart(t *testing.T) {
 		t.Error("roles and permissions are not the same")
 	}
 	for _, tenant := range []*Tenant{a, b} {
-		if cl, ok := tenant.Client("web"); !ok || cl.Name != "of "+tenant.ID || cl.Owner != tenant {
+		if cl, ok := tenant.Client("web"); !ok || cl.Name.Default() != "of "+tenant.ID || cl.Owner != tenant {
 			t.Errorf("client of %s", tenant.ID)
 		}
 	}

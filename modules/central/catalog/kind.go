@@ -16,6 +16,13 @@ const (
 	KindNameRole       = "role"
 	KindNameClient     = "client"
 	KindNamePreset     = "preset"
+	KindNameDirectory  = "directory"
+	KindNameClaim      = "claim"
+	KindNameDetailType = "authorization_detail_type"
+	KindNameTheme      = "theme"
+	KindNameTexts      = "texts"
+	KindNameTemplate   = "template"
+	KindNameWebhook    = "webhook"
 )
 
 // Ref names an entity. Tenant is empty for what belongs to the deployment,
@@ -64,7 +71,14 @@ type Kind struct {
 // Kinds are all kinds, each after those that it refers to.
 var Kinds = []*Kind{
 	kind(KindNameEdge, true, func(s *Snapshot) *[]EdgeSpec { return &s.Edges }),
+	kind(KindNameDirectory, true, func(s *Snapshot) *[]DirectorySpec { return &s.Directories }),
 	kind(KindNameTenant, true, func(s *Snapshot) *[]TenantSpec { return &s.Tenants }),
+	kind(KindNameTheme, false, func(s *Snapshot) *[]ThemeSpec { return &s.Themes }),
+	kind(KindNameTexts, false, func(s *Snapshot) *[]TextsSpec { return &s.Texts }),
+	kind(KindNameTemplate, false, func(s *Snapshot) *[]TemplateSpec { return &s.Templates }),
+	kind(KindNameWebhook, false, func(s *Snapshot) *[]WebhookSpec { return &s.Webhooks }),
+	kind(KindNameClaim, false, func(s *Snapshot) *[]ClaimSpec { return &s.Claims }),
+	kind(KindNameDetailType, false, func(s *Snapshot) *[]AuthorizationDetailType { return &s.DetailTypes }),
 	kind(KindNameScope, false, func(s *Snapshot) *[]ScopeSpec { return &s.Scopes }),
 	kind(KindNameResource, false, func(s *Snapshot) *[]ResourceSpec { return &s.Resources }),
 	kind(KindNamePermission, false, func(s *Snapshot) *[]PermissionSpec { return &s.Permissions }),

@@ -58,6 +58,14 @@ type Snapshot struct {
 	Clients     []ClientSpec     `json:"clients"`
 	Presets     []PresetSpec     `json:"presets"`
 	Keys        []KeySpec        `json:"keys"`
+
+	Directories []DirectorySpec           `json:"directories,omitempty"`
+	Claims      []ClaimSpec               `json:"claims,omitempty"`
+	DetailTypes []AuthorizationDetailType `json:"authorization_detail_types,omitempty"`
+	Themes      []ThemeSpec               `json:"themes,omitempty"`
+	Texts       []TextsSpec               `json:"texts,omitempty"`
+	Templates   []TemplateSpec            `json:"templates,omitempty"`
+	Webhooks    []WebhookSpec             `json:"webhooks,omitempty"`
 }
 
 // TenantSpec declares a tenant.
@@ -88,68 +96,17 @@ type TenantSettings struct {
 	OfflineSurvivesLogout bool `json:"offline_survives_logout,omitempty" yaml:"offline_survives_logout"`
 	// PhonePrefixes are the E.164 prefixes that may sign in; empty: any.
 	PhonePrefixes []string `json:"phone_prefixes,omitempty" yaml:"phone_prefixes"`
-}
 
-// ClientKind says what runs the client, and with it whether it can keep a
-// secret.
-type ClientKind string
-
-// The kinds of client.
-const (
-	KindWeb     ClientKind = "web"
-	KindNative  ClientKind = "native"
-	KindSPA     ClientKind = "single-page"
-	KindService ClientKind = "service"
-)
-
-// AuthMethod is a token endpoint authentication method (RFC 7591 section 2).
-type AuthMethod string
-
-// The methods of this version.
-const (
-	AuthNone  AuthMethod = "none"
-	AuthBasic AuthMethod = "client_secret_basic"
-	AuthPost  AuthMethod = "client_secret_post"
-)
-
-// Grant types (RFC 7591 section 2).
-const (
-	GrantCode              = "authorization_code"
-	GrantRefreshToken      = "refresh_token"
-	GrantClientCredentials = "client_credentials"
-)
-
-// ClientSpec declares a client of one tenant.
-type ClientSpec struct {
-	Tenant                 string         `json:"tenant" yaml:"tenant"`
-	ID                     string         `json:"id" yaml:"id"`
-	Name                   string         `json:"name" yaml:"name"`
-	Kind                   ClientKind     `json:"client_kind" yaml:"client_kind"`
-	AuthMethod             AuthMethod     `json:"auth_method" yaml:"auth_method"`
-	GrantTypes             []string       `json:"grant_types" yaml:"grant_types"`
-	RedirectURIs           []string       `json:"redirect_uris,omitempty" yaml:"redirect_uris"`
-	PostLogoutRedirectURIs []string       `json:"post_logout_redirect_uris,omitempty" yaml:"post_logout_redirect_uris"`
-	Scopes                 []string       `json:"scopes,omitempty" yaml:"scopes"`
-	Permissions            []string       `json:"permissions,omitempty" yaml:"permissions"` // a service client's own
-	Audiences              []string       `json:"audiences,omitempty" yaml:"audiences"`     // resources' audiences; default: the client's own id
-	AccessTokenTTL         Duration       `json:"access_token_ttl,omitempty" yaml:"access_token_ttl"`
-	AccessTokenAlg         string         `json:"access_token_alg,omitempty" yaml:"access_token_alg"` // default ES256
-	IDTokenAlg             string         `json:"id_token_alg,omitempty" yaml:"id_token_alg"`         // default RS256 (OpenID Connect Registration section 2)
-	RequirePKCE            *bool          `json:"require_pkce,omitempty" yaml:"require_pkce"`         // default true; a public client cannot turn it off
-	CORSOrigins            []string       `json:"cors_origins,omitempty" yaml:"cors_origins"`
-	BackchannelLogoutURI   string         `json:"backchannel_logout_uri,omitempty" yaml:"backchannel_logout_uri"`
-	Login                  LoginFlow      `json:"login" yaml:"login"`
-	Disabled               bool           `json:"disabled,omitempty" yaml:"disabled"`
-	Secrets                []SealedSecret `json:"secrets,omitempty" yaml:"-"` // newest first
-}
-
-// LoginFlow is how people sign in for a client.
-type LoginFlow struct {
-	// Identifiers that may start a sign-in: "phone", "email". Default: both.
-	Identifiers []string `json:"identifiers,omitempty" yaml:"identifiers"`
-	// Factors that may prove it, in order of preference: "otp", "password".
-	// Default: both; the person may choose where both apply.
-	Factors []string `json:"factors,omitempty" yaml:"factors"`
+	Languages      []string        `json:"languages,omitempty" yaml:"languages"` // of pages and messages, the default first
+	OTP            *OTPSettings    `json:"otp,omitempty" yaml:"otp"`
+	Limits         *SignInLimits   `json:"limits,omitempty" yaml:"limits"`
+	PasswordPolicy *PasswordPolicy `json:"password_policy,omitempty" yaml:"password_policy"`
+	Passkeys       *RelyingParty   `json:"passkeys,omitempty" yaml:"passkeys"`
+	// ACR are the authentication context classes, weakest first.
+	ACR               []ACRSpec          `json:"acr,omitempty" yaml:"acr"`
+	CertificateHeader *CertificateHeader `json:"certificate_header,omitempty" yaml:"certificate_header"`
+	RequirePAR        bool               `json:"require_pushed_authorization_requests,omitempty" yaml:"require_pushed_authorization_requests"`
+	Theme             string             `json:"theme,omitempty" yaml:"theme"`
 }
 
 // SealedSecret is a secret that only the holder of the right key opens: central
@@ -163,37 +120,8 @@ type SealedSecret struct {
 type ScopeSpec struct {
 	Tenant      string   `json:"tenant" yaml:"tenant"`
 	ID          string   `json:"id" yaml:"id"`
-	Description string   `json:"description,omitempty" yaml:"description"`
+	Description Text     `json:"description,omitempty" yaml:"description"`
 	Claims      []string `json:"claims,omitempty" yaml:"claims"`
-}
-
-// ResourceSpec declares an API behind an edge.
-type ResourceSpec struct {
-	Tenant    string         `json:"tenant" yaml:"tenant"`
-	ID        string         `json:"id" yaml:"id"` // the path segment under /resources/
-	Name      string         `json:"name,omitempty" yaml:"name"`
-	Audience  string         `json:"audience" yaml:"audience"` // default: the resource's id
-	Upstream  UpstreamSpec   `json:"upstream" yaml:"upstream"`
-	Endpoints []EndpointSpec `json:"endpoints" yaml:"endpoints"`
-}
-
-// UpstreamSpec says where and how a resource is reached.
-type UpstreamSpec struct {
-	URL             string   `json:"url" yaml:"url"` // scheme, host, optional base path
-	ConnectTimeout  Duration `json:"connect_timeout,omitempty" yaml:"connect_timeout"`
-	ResponseTimeout Duration `json:"response_timeout,omitempty" yaml:"response_timeout"` // to the first byte of the answer
-	MaxBody         int64    `json:"max_body,omitempty" yaml:"max_body"`                 // bytes; 0: no limit
-	ForwardToken    bool     `json:"forward_token,omitempty" yaml:"forward_token"`       // send the caller's access token on
-}
-
-// EndpointSpec declares one method and path of a resource.
-type EndpointSpec struct {
-	ID     string `json:"id" yaml:"id"`
-	Method string `json:"method" yaml:"method"`
-	// Path is a template: literal segments, {name} segments, and a last
-	// {name...} that takes the rest.
-	Path   string `json:"path" yaml:"path"`
-	Public bool   `json:"public,omitempty" yaml:"public"` // needs no caller
 }
 
 // PermissionSpec names a set of endpoints, each as "resource:endpoint".

@@ -11,6 +11,9 @@ import (
 	"versola/platform/jose"
 )
 
+// maxSecrets: a rotation overlaps by one; each is tried at a sign-in.
+const maxSecrets = 5
+
 // Scopes with a meaning of their own.
 const (
 	scopeOpenID  = "openid"
@@ -21,9 +24,10 @@ func (c *check) client(s *catalog.ClientSpec) {
 	p := c.of(KindClient, s.Tenant, s.ID)
 	p.err("id", ID(s.ID))
 	c.tenantExists(p, s.Tenant)
-	p.err("name", Name(s.Name))
+	p.text("name", s.Name)
 	p.err("client_kind", oneOf(s.Kind, catalog.KindWeb, catalog.KindNative, catalog.KindSPA, catalog.KindService))
-	p.err("auth_method", oneOf(s.AuthMethod, catalog.AuthNone, catalog.AuthBasic, catalog.AuthPost))
+	p.err("auth_method", oneOf(s.AuthMethod, catalog.AuthNone, catalog.AuthBasic, catalog.AuthPost, catalog.AuthSecretJWT,
+		catalog.AuthPrivateKeyJWT, catalog.AuthTLS, catalog.AuthSelfSignedTLS))
 	c.authentication(p, s)
 	c.grants(p, s)
 	p.each("scopes", s.Scopes, c.known(KindScope, s.Tenant))
@@ -41,6 +45,10 @@ func (c *check) client(s *catalog.ClientSpec) {
 	c.algorithm(p, s.Tenant, "id_token_alg", s.IDTokenAlg)
 	p.each("login.identifiers", s.Login.Identifiers, func(v string) error { return oneOf(v, "phone", "email") })
 	p.each("login.factors", s.Login.Factors, func(v string) error { return oneOf(v, "otp", "password") })
+	c.material(p, s)
+	c.protocol(p, s)
+	c.presentation(p, s)
+	c.unsupported(p, s)
 }
 
 // authentication holds kind, method, secrets and PKCE against one another.
@@ -58,8 +66,14 @@ func (c *check) authentication(p problems, s *catalog.ClientSpec) {
 	if public && len(s.Secrets) > 0 {
 		p.add("secret", "a public client has no secret")
 	}
-	if !public && len(s.Secrets) == 0 {
+	if s.AuthMethod.HasSecret() && len(s.Secrets) == 0 {
 		p.add("secret", "is missing")
+	}
+	if !public && !s.AuthMethod.HasSecret() && len(s.Secrets) > 0 {
+		p.add("secret", "is not used by %s", s.AuthMethod)
+	}
+	if len(s.Secrets) > maxSecrets {
+		p.add("secrets", "has %d entries, more than %d: drop old ones", len(s.Secrets), maxSecrets)
 	}
 	if s.RequirePKCE != nil && !*s.RequirePKCE {
 		if t := c.tenants[s.Tenant]; public || t != nil && t.Profile == catalog.ProfileFAPI2 {
@@ -70,7 +84,7 @@ func (c *check) authentication(p problems, s *catalog.ClientSpec) {
 
 func (c *check) grants(p problems, s *catalog.ClientSpec) {
 	p.each("grant_types", s.GrantTypes, func(v string) error {
-		return oneOf(v, catalog.GrantCode, catalog.GrantRefreshToken, catalog.GrantClientCredentials)
+		return oneOf(v, catalog.GrantCode, catalog.GrantRefreshToken, catalog.GrantClientCredentials, catalog.GrantDevice, catalog.GrantTokenExchange)
 	})
 	has := func(grant string) bool { return slices.Contains(s.GrantTypes, grant) }
 	switch {

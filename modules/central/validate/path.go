@@ -111,6 +111,7 @@ func (c *check) resource(s *catalog.ResourceSpec) {
 	if s.Upstream.MaxBody < 0 || s.Upstream.MaxBody > maxBody {
 		p.add("upstream.max_body", "is not between 0 and %d bytes", int64(maxBody))
 	}
+	c.upstream(p, s)
 	if len(s.Endpoints) > maxEndpoints {
 		p.add("endpoints", "has %d entries, more than %d", len(s.Endpoints), maxEndpoints)
 	}
@@ -123,6 +124,7 @@ func (c *check) resource(s *catalog.ResourceSpec) {
 			p.add(at+"id", "%q is there twice", e.ID)
 		}
 		ids[e.ID] = true
+		c.endpoint(p, at, &e)
 		p.err(at+"method", oneOf(e.Method, methods...))
 		if err := PathTemplate(e.Path); err != nil {
 			p.err(at+"path", err)
@@ -134,4 +136,5 @@ func (c *check) resource(s *catalog.ResourceSpec) {
 		}
 		shapes[key] = e.ID
 	}
+	c.unsupported(p, s)
 }

@@ -19,6 +19,13 @@ const (
 	KindRole       = catalog.KindNameRole
 	KindClient     = catalog.KindNameClient
 	KindPreset     = catalog.KindNamePreset
+	KindDirectory  = catalog.KindNameDirectory
+	KindClaim      = catalog.KindNameClaim
+	KindDetailType = catalog.KindNameDetailType
+	KindTheme      = catalog.KindNameTheme
+	KindTexts      = catalog.KindNameTexts
+	KindTemplate   = catalog.KindNameTemplate
+	KindWebhook    = catalog.KindNameWebhook
 	KindUser       = "user"
 )
 
@@ -66,6 +73,10 @@ type Rules struct {
 	// Development allows http://localhost in redirect URIs and plain http in
 	// logout URIs.
 	Development bool
+
+	// everything accepts what this version does not support: tests of the
+	// syntax.
+	everything bool
 }
 
 // problems collects what is wrong with one entity.
@@ -84,8 +95,16 @@ func (p problems) err(field string, err error) {
 	}
 }
 
+// maxList bounds every list of a declaration: the largest real ones (the
+// permissions of a role) have a few hundred entries.
+const maxList = 1000
+
 // each checks every element of a list and that none is there twice.
 func (p problems) each(field string, list []string, check func(string) error) {
+	if len(list) > maxList {
+		p.add(field, "has %d entries, more than %d", len(list), maxList)
+		return
+	}
 	for i, v := range list {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		if slices.Contains(list[:i], v) {
@@ -102,6 +121,13 @@ func (p problems) each(field string, list []string, check func(string) error) {
 func (p problems) within(field string, d catalog.Duration, least, most time.Duration) {
 	if v := time.Duration(d); v != 0 && (v < least || v > most) {
 		p.add(field, "%s is not between %s and %s", v, least, most)
+	}
+}
+
+// between checks a number that may be left out.
+func (p problems) between(field string, n, least, most int64) {
+	if n != 0 && (n < least || n > most) {
+		p.add(field, "%d is not between %d and %d", n, least, most)
 	}
 }
 

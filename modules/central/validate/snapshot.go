@@ -62,6 +62,7 @@ func (r Rules) Snapshot(s *catalog.Snapshot) []Problem {
 	for i := range s.Presets {
 		c.preset(&s.Presets[i])
 	}
+	c.rest(s)
 	return c.found
 }
 
@@ -90,6 +91,12 @@ func newCheck(r Rules, s *catalog.Snapshot) *check {
 	}
 	for _, e := range s.Scopes {
 		c.exists[Ref{Kind: KindScope, Tenant: e.Tenant, ID: e.ID}] = true
+	}
+	for _, e := range s.DetailTypes {
+		c.exists[Ref{Kind: KindDetailType, Tenant: e.Tenant, ID: e.ID}] = true
+	}
+	for _, e := range s.Themes {
+		c.exists[Ref{Kind: KindTheme, Tenant: e.Tenant, ID: e.ID}] = true
 	}
 	for _, e := range s.Permissions {
 		c.exists[Ref{Kind: KindPermission, Tenant: e.Tenant, ID: e.ID}] = true
@@ -189,6 +196,8 @@ func (c *check) tenant(s *catalog.TenantSpec) {
 	p.within("settings.session_absolute_ttl", t.SessionAbsolute, minTTL, maxLong)
 	p.within("settings.login_ttl", t.LoginTTL, minLogin, maxLogin)
 	p.each("settings.phone_prefixes", t.PhonePrefixes, PhonePrefix)
+	c.signIn(p, s.ID, &t)
+	c.unsupported(p, s)
 }
 
 // reservedClaims are set by the server; a scope cannot release a person's own
@@ -200,7 +209,7 @@ func (c *check) scope(s *catalog.ScopeSpec) {
 	p := c.of(KindScope, s.Tenant, s.ID)
 	p.err("id", ScopeID(s.ID))
 	c.tenantExists(p, s.Tenant)
-	p.err("description", Name(s.Description))
+	p.text("description", s.Description)
 	p.each("claims", s.Claims, func(claim string) error {
 		if slices.Contains(reservedClaims, claim) {
 			return fmt.Errorf("%q is set by the server", claim)

@@ -3,9 +3,15 @@ package validate
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/language"
+
+	"versola/modules/central/catalog"
 )
 
 // Bounds of texts.
@@ -62,6 +68,46 @@ func Name(s string) error {
 	}
 	if utf8.RuneCountInString(s) > maxName {
 		return fmt.Errorf("has more than %d characters", maxName)
+	}
+	return nil
+}
+
+// maxLanguages: a text in every language of the European Union, and some.
+const maxLanguages = 50
+
+// text checks a text that people see, in every language that it is in.
+func (p problems) text(field string, t catalog.Text) { p.texts(field, t, Name) }
+
+// texts checks each language of a text.
+func (p problems) texts(field string, t catalog.Text, check func(string) error) {
+	if len(t) > maxLanguages {
+		p.add(field, "is in %d languages, more than %d", len(t), maxLanguages)
+		return
+	}
+	for _, l := range slices.Sorted(maps.Keys(t)) {
+		at := field
+		if l != "" {
+			at += "." + l
+			if err := Language(l); err != nil {
+				p.err(at, err)
+				continue
+			}
+		}
+		p.err(at, check(t[l]))
+	}
+	if _, ok := t[""]; ok && len(t) > 1 {
+		p.add(field, "has a text without a language beside those with one")
+	}
+}
+
+// Language checks a language tag in its canonical form (BCP 47).
+func Language(s string) error {
+	tag, err := language.Parse(s)
+	if err != nil || len(s) > maxID || s == "und" {
+		return fmt.Errorf("%q is not a language tag such as en or pt-BR (BCP 47)", s)
+	}
+	if tag.String() != s {
+		return fmt.Errorf("%q is written %q (BCP 47)", s, tag)
 	}
 	return nil
 }

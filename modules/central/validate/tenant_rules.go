@@ -1,0 +1,260 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"versola/modules/central/catalog"
+)
+
+// Bounds of a tenant's sign-in settings.
+const (
+	minPasswordLength = 8   // NIST SP 800-63B section 3.1.1.2
+	maxPasswordLength = 128 // a minimum beyond it keeps everybody out
+	minOTP            = 4
+	maxOTP            = 10
+	maxOTPTTL         = 15 * time.Minute // NIST SP 800-63B section 3.1.3.2 allows ten; mail is slow
+	maxHistory        = 50
+	maxAttempts       = 1000
+	maxCSS            = 64 << 10
+	maxTokens         = 200
+	maxToken1         = 200 // characters of a design token's value
+	maxTexts          = 2000
+	maxTextLength     = 4000
+	maxBodyLength     = 64 << 10
+	maxEvents         = 100
+)
+
+func (c *check) signIn(p problems, tenant string, t *catalog.TenantSettings) {
+	p.each("settings.languages", t.Languages, Language)
+	if o := t.OTP; o != nil {
+		p.between("settings.otp.length", o.Length, minOTP, maxOTP)
+		p.within("settings.otp.ttl", o.TTL, 30*time.Second, maxOTPTTL)
+		p.between("settings.otp.attempts", o.Attempts, 1, 10)
+		p.within("settings.otp.resend_after", o.Resend, 10*time.Second, time.Hour)
+		p.between("settings.otp.per_day", o.PerDay, 1, maxAttempts)
+		p.each("settings.otp.channels", o.Channels, channel)
+	}
+	if l := t.Limits; l != nil {
+		p.between("settings.limits.failures_per_account", l.FailuresPerAccount, 1, 100) // NIST SP 800-63B section 3.2.2
+		p.between("settings.limits.failures_per_address", l.FailuresPerAddress, 1, maxAttempts)
+		p.within("settings.limits.window", l.Window, time.Minute, 24*time.Hour)
+	}
+	if w := t.PasswordPolicy; w != nil {
+		p.between("settings.password_policy.min_length", w.MinLength, minPasswordLength, maxPasswordLength)
+		p.between("settings.password_policy.history", w.History, 1, maxHistory)
+		p.within("settings.password_policy.max_age", w.MaxAge, 24*time.Hour, maxLong)
+		if w.Pattern != "" {
+			p.err("settings.password_policy.pattern", Regexp(w.Pattern))
+		}
+	}
+	if k := t.Passkeys; k != nil {
+		c.relyingParty(p, k)
+	}
+	c.contextClasses(p, t.ACR)
+	if h := t.CertificateHeader; h != nil {
+		p.err("settings.certificate_header.name", headerName(h.Name))
+		p.err("settings.certificate_header.format", oneOf(h.Format, "pem-urlencoded", "der-base64", "rfc9440"))
+	}
+	if t.Theme != "" {
+		p.err("settings.theme", c.known(KindTheme, tenant)(t.Theme))
+	}
+}
+
+func channel(v string) error { return oneOf(v, "sms", "email", "voice") }
+
+// relyingParty: an origin's host is the relying party's id or below it
+// (WebAuthn Level 2 section 5.1.3 step 7).
+func (c *check) relyingParty(p problems, k *catalog.RelyingParty) {
+	p.err("settings.passkeys.name", Name(k.Name))
+	if k.ID != "localhost" || !c.Development {
+		p.err("settings.passkeys.id", domain(k.ID))
+	}
+	if len(k.Origins) == 0 {
+		p.add("settings.passkeys.origins", "is missing")
+	}
+	p.each("settings.passkeys.origins", k.Origins, func(v string) error {
+		if err := c.Origin(v); err != nil {
+			return err
+		}
+		_, host, _ := strings.Cut(v, "://")
+		host, _, _ = strings.Cut(host, ":")
+		if host != k.ID && !strings.HasSuffix(host, "."+k.ID) {
+			return fmt.Errorf("%q is not at the relying party's id %q", v, k.ID)
+		}
+		return nil
+	})
+}
+
+func (c *check) contextClasses(p problems, list []catalog.ACRSpec) {
+	if len(list) > maxEvents {
+		p.add("settings.acr", "has %d entries, more than %d", len(list), maxEvents)
+		return
+	}
+	seen := map[string]bool{}
+	for i, a := range list {
+		at := fmt.Sprintf("settings.acr[%d].", i)
+		p.err(at+"value", acrValue(a.Value))
+		if seen[a.Value] {
+			p.add(at+"value", "%q is there twice", a.Value)
+		}
+		seen[a.Value] = true
+		if len(a.Factors) == 0 {
+			p.add(at+"factors", "is missing")
+		}
+		p.each(at+"factors", a.Factors, func(v string) error { return oneOf(v, "otp", "password", "totp", "passkey") })
+	}
+}
+
+// rest checks the kinds that nothing else refers into.
+func (c *check) rest(s *catalog.Snapshot) {
+	for i := range s.Directories {
+		d := &s.Directories[i]
+		p := c.of(KindDirectory, "", d.ID)
+		p.err("id", ID(d.ID))
+		p.text("name", d.Name)
+		c.unsupported(p, d)
+	}
+	for i := range s.Claims {
+		e := &s.Claims[i]
+		p := c.of(KindClaim, e.Tenant, e.ID)
+		p.err("id", ScopeID(e.ID))
+		c.tenantExists(p, e.Tenant)
+		p.text("name", e.Name)
+		p.text("description", e.Description)
+		c.unsupported(p, e)
+	}
+	for i := range s.DetailTypes {
+		e := &s.DetailTypes[i]
+		p := c.of(KindDetailType, e.Tenant, e.ID)
+		p.err("id", ScopeID(e.ID))
+		c.tenantExists(p, e.Tenant)
+		p.text("name", e.Name)
+		p.text("description", e.Description)
+		p.err("schema", Schema(e.Schema))
+		c.unsupported(p, e)
+	}
+	for i := range s.Themes {
+		c.theme(&s.Themes[i])
+	}
+	for i := range s.Texts {
+		c.overrides(&s.Texts[i])
+	}
+	for i := range s.Templates {
+		c.template(&s.Templates[i])
+	}
+	for i := range s.Webhooks {
+		c.webhook(&s.Webhooks[i])
+	}
+}
+
+// theme: what a page's style may not do is to fetch or to leave its element.
+func (c *check) theme(s *catalog.ThemeSpec) {
+	p := c.of(KindTheme, s.Tenant, s.ID)
+	p.err("id", ID(s.ID))
+	c.tenantExists(p, s.Tenant)
+	if len(s.Tokens) > maxTokens {
+		p.add("tokens", "has %d entries, more than %d", len(s.Tokens), maxTokens)
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(s.Tokens)) {
+			at := `tokens["` + name + `"]`
+			p.err(at, ID(name))
+			p.err(at, tokenValue(s.Tokens[name]))
+		}
+	}
+	p.err("css", style(s.CSS))
+	if s.Logo != "" {
+		p.err("logo_uri", c.WebURL(s.Logo))
+	}
+	c.unsupported(p, s)
+}
+
+func tokenValue(s string) error {
+	if s == "" || len(s) > maxToken1 {
+		return errors.New("is empty or too long")
+	}
+	if strings.ContainsAny(s, ";{}<>\\\"") || strings.Contains(strings.ToLower(s), "url(") || strings.Contains(s, "/*") || Name(s) != nil {
+		return errors.New("is not a colour, a length or a list of fonts")
+	}
+	return nil
+}
+
+// style refuses what fetches something or ends the style element; nobody needs
+// escapes there, and they hide both.
+func style(s string) error {
+	if len(s) > maxCSS {
+		return fmt.Errorf("has %d bytes, more than %d", len(s), maxCSS)
+	}
+	if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+		return errors.New("is not a text")
+	}
+	lower := strings.ToLower(s)
+	for _, word := range []string{"<", "\\", "url(", "image-set(", "image(", "src(", "@import", "@charset", "@namespace", "expression(", "javascript:", "-moz-binding", "behavior:"} {
+		if strings.Contains(lower, word) {
+			return fmt.Errorf("has %q, which is not allowed", word)
+		}
+	}
+	return nil
+}
+
+func (c *check) overrides(s *catalog.TextsSpec) {
+	p := c.of(KindTexts, s.Tenant, s.ID)
+	p.err("id", Language(s.ID))
+	c.tenantExists(p, s.Tenant)
+	if len(s.Texts) > maxTexts {
+		p.add("texts", "has %d entries, more than %d", len(s.Texts), maxTexts)
+	} else {
+		for _, key := range slices.Sorted(maps.Keys(s.Texts)) {
+			at := `texts["` + key + `"]`
+			p.err(at, ID(key))
+			p.err(at, longText(s.Texts[key], maxTextLength))
+		}
+	}
+	c.unsupported(p, s)
+}
+
+func longText(s string, most int) error {
+	if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+		return errors.New("is not a text")
+	}
+	if n := utf8.RuneCountInString(s); n > most {
+		return fmt.Errorf("has %d characters, more than %d", n, most)
+	}
+	return nil
+}
+
+func (c *check) template(s *catalog.TemplateSpec) {
+	p := c.of(KindTemplate, s.Tenant, s.ID)
+	p.err("id", ID(s.ID))
+	c.tenantExists(p, s.Tenant)
+	p.err("message", ID(s.Message))
+	if s.Channel == "" {
+		p.add("channel", "is missing")
+	} else {
+		p.err("channel", channel(s.Channel))
+	}
+	p.text("subject", s.Subject)
+	if len(s.Body) == 0 {
+		p.add("body", "is missing")
+	}
+	p.texts("body", s.Body, func(v string) error { return longText(v, maxBodyLength) })
+	c.unsupported(p, s)
+}
+
+func (c *check) webhook(s *catalog.WebhookSpec) {
+	p := c.of(KindWebhook, s.Tenant, s.ID)
+	p.err("id", ID(s.ID))
+	c.tenantExists(p, s.Tenant)
+	p.err("url", c.WebURL(s.URL))
+	if len(s.Events) == 0 || len(s.Events) > maxEvents {
+		p.add("events", "has %d entries: 1 to %d are needed", len(s.Events), maxEvents)
+	} else {
+		p.each("events", s.Events, ID)
+	}
+	c.unsupported(p, s)
+}

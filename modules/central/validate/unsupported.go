@@ -1,0 +1,106 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+
+	"versola/modules/central/catalog"
+)
+
+// What the model has and this version does not honour at run time yet. It is
+// refused, so that nobody believes in a protection that is not there. Who
+// implements one removes its line.
+
+func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)) {
+	refuse("auth_method", !slices.Contains([]catalog.AuthMethod{"", catalog.AuthNone, catalog.AuthBasic, catalog.AuthPost}, s.AuthMethod))
+	for i, g := range s.GrantTypes {
+		refuse(fmt.Sprintf("grant_types[%d]", i), g == catalog.GrantDevice || g == catalog.GrantTokenExchange)
+	}
+	for i, r := range s.ResponseTypes {
+		refuse(fmt.Sprintf("response_types[%d]", i), r == catalog.ResponseCodeIDToken)
+	}
+	refuse("jwks", len(s.JWKS) > 0)
+	refuse("jwks_uri", s.JWKSURI != "")
+	refuse("tls", s.TLS != nil)
+	refuse("token_endpoint_auth_signing_alg", s.AuthSigningAlg != "")
+	refuse("request_object_signing_alg", s.RequestObjectAlg != "")
+	refuse("userinfo_signed_response_alg", s.UserinfoAlg != "")
+	refuse("introspection_signed_response_alg", s.IntrospectionAlg != "")
+	refuse("authorization_signed_response_alg", s.AuthorizationAlg != "")
+	refuse("access_token_format", s.AccessTokenFormat == "opaque")
+	refuse("subject_type", s.SubjectType == "pairwise")
+	refuse("sector_identifier_uri", s.SectorIdentifierURI != "")
+	refuse("id_token_ttl", s.IDTokenTTL != 0)
+	refuse("refresh_idle_ttl", s.RefreshIdle != 0)
+	refuse("refresh_absolute_ttl", s.RefreshAbsolute != 0)
+	refuse("require_pushed_authorization_requests", s.RequirePAR)
+	refuse("require_signed_request_object", s.RequireSignedRequest)
+	refuse("dpop_bound_access_tokens", s.DPoPBound)
+	refuse("tls_client_certificate_bound_access_tokens", s.CertificateBound)
+	refuse("default_max_age", s.DefaultMaxAge != 0)
+	refuse("default_acr_values", len(s.DefaultACR) > 0)
+	refuse("authorization_details_types", len(s.AuthorizationDetails) > 0)
+	refuse("frontchannel_logout_uri", s.FrontchannelLogoutURI != "")
+	refuse("consent", s.Consent == "once" || s.Consent == "always")
+	refuse("registration", s.Registration)
+	refuse("theme", s.Theme != "")
+	refuse("logo_uri", s.LogoURI != "")
+	refuse("policy_uri", s.PolicyURI != "")
+	refuse("tos_uri", s.TermsURI != "")
+}
+
+func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)) {
+	t := &s.Settings
+	refuse("settings.languages", len(t.Languages) > 0)
+	refuse("settings.otp", t.OTP != nil)
+	refuse("settings.limits", t.Limits != nil)
+	refuse("settings.password_policy", t.PasswordPolicy != nil)
+	refuse("settings.passkeys", t.Passkeys != nil)
+	refuse("settings.acr", len(t.ACR) > 0)
+	refuse("settings.certificate_header", t.CertificateHeader != nil)
+	refuse("settings.require_pushed_authorization_requests", t.RequirePAR)
+	refuse("settings.theme", t.Theme != "")
+}
+
+func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is bool)) {
+	refuse("uri", s.URI != "")
+	refuse("cors", s.CORS != nil)
+	refuse("limits", s.Limits != nil)
+	refuse("upstream.idle_timeout", s.Upstream.IdleTimeout != 0)
+	refuse("upstream.tls", s.Upstream.TLS != nil)
+	refuse("upstream.authentication", s.Upstream.Authentication != nil)
+	for i := range s.Endpoints {
+		e, at := &s.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)
+		refuse(at+"allow", e.Allow != "")
+		refuse(at+"inject", len(e.Inject) > 0)
+		refuse(at+"step_up", e.StepUp != nil)
+		refuse(at+"websocket", e.Websocket)
+		refuse(at+"limits", e.Limits != nil)
+		refuse(at+"max_body", e.MaxBody != 0)
+		refuse(at+"timeout", e.Timeout != 0)
+	}
+}
+
+// unsupportedKinds are refused whole.
+var unsupportedKinds = []string{KindDetailType, KindTheme, KindTexts, KindTemplate, KindWebhook}
+
+// unsupported refuses what of an entity run time does not honour.
+func (c *check) unsupported(p problems, e catalog.Entity) {
+	if c.everything {
+		return
+	}
+	refuse := func(field string, is bool) {
+		if is {
+			p.add(field, "is not supported by this version")
+		}
+	}
+	switch s := e.(type) {
+	case *catalog.ClientSpec:
+		clientUnsupported(s, refuse)
+	case *catalog.TenantSpec:
+		tenantUnsupported(s, refuse)
+	case *catalog.ResourceSpec:
+		resourceUnsupported(s, refuse)
+	}
+	refuse("", slices.Contains(unsupportedKinds, e.Ref().Kind))
+}
