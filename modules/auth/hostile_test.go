@@ -1,8 +1,10 @@
 package auth
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -55,6 +57,31 @@ func TestEndpoints_NoInputIsAFault(t *testing.T) {
 			g.sound(e.method, e.path, e.base, func(r *http.Request) { r.Header.Set("Authorization", "Basic "+value) })
 			g.sound(e.method, e.path, e.base, func(r *http.Request) { r.Header.Set("Content-Type", value) })
 			g.sound(e.method, "/t/"+url.PathEscape(value)+e.path, e.base)
+		}
+	}
+}
+
+func TestEndpoints_ParametersAreFew(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	many, repeated := url.Values{}, url.Values{}
+	for i := range 101 {
+		many.Set("x"+strings.Repeat("y", i), "z")
+		repeated.Add("x", "z")
+	}
+	for name, v := range map[string]url.Values{"many": many, "repeated": repeated} {
+		for _, a := range []answer{
+			g.get("/authorize", v), g.post("/authorize", v), g.get("/logout", v), g.post("/logout", v),
+			g.post("/token", v, basic("app")), g.post("/revoke", v, basic("app")), g.post("/userinfo", v),
+		} {
+			if a.StatusCode != http.StatusBadRequest || !strings.Contains(string(a.body), "more than 100 parameters") {
+				t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+			}
+		}
+		if v.Del(slices.Sorted(maps.Keys(v))[0]); len(v) > 0 { // a hundred are not too many
+			if a := g.get("/logout", v); a.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+			}
 		}
 	}
 }

@@ -300,3 +300,40 @@ func TestBackchannelLogout_ToldUntilAccepted(t *testing.T) {
 	// It passes for nothing else.
 	g.refused(g.get("/userinfo", nil, bearer(heard[2])), 401, "invalid_token")
 }
+
+func TestBackchannelLogout_AClientThatDoesNotAnswerHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	heard := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard[r.URL.Path]++
+		if r.URL.Path == "/dead" {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer server.Close()
+	g := newRig(t, func(s *catalog.Snapshot) {
+		s.Clients[0].BackchannelLogoutURI = server.URL + "/dead"
+		s.Clients[1].BackchannelLogoutURI = server.URL + "/alive"
+	})
+	now := g.clock.Now()
+	wait := func(client string, count int, since time.Time) {
+		g.exec(`INSERT INTO auth.logout_notice (id, tenant_id, client_id, subject, session_id, next_at, expires_at)
+			SELECT gen_random_uuid(), 'demo', $1, $2, gen_random_uuid(), $3, $4 FROM generate_series(1, $5)`,
+			client, g.user.String(), since, now.Add(time.Hour), count)
+	}
+	wait("app", 500, now.Add(-time.Minute))
+	wait("post", 3, now)
+	for range 2 {
+		_, err := g.module.notifier.Once(context.Background())
+		must(t, err)
+	}
+	if heard["/alive"] != 3 || heard["/dead"] > 32 {
+		t.Errorf("heard: %v", heard)
+	}
+	if n := g.count("SELECT count(*) FROM auth.logout_notice WHERE client_id = 'app'"); n != 500 {
+		t.Errorf("%d of 500 notices wait for the client to come back", n)
+	}
+}

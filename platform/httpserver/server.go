@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,9 @@ type Options struct {
 	Log            *slog.Logger
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 	MaxBody        int64          // bytes; 0: DefaultMaxBody; negative: no limit
+	// StreamRoutes are the templates of routes whose handlers bound the body and
+	// the wait for it themselves.
+	StreamRoutes []string
 	// HandleError turns an error of a handler into an answer; nil:
 	// [WriteProblem]. It is called once per failed request.
 	HandleError func(c echo.Context, err error)
@@ -229,7 +233,7 @@ func (s *Server) finish(c echo.Context, rid string, fields *logFields, took time
 		return
 	}
 	attrs := make([]slog.Attr, 0, 8+len(fields.attrs))
-	attrs = append(attrs, slog.String("request_id", rid), slog.String("listener", s.o.Name), slog.String("method", c.Request().Method),
+	attrs = append(attrs, slog.String("request_id", rid), slog.String("listener", s.o.Name), slog.String("method", method(c.Request().Method)),
 		slog.String("route", route), slog.Int("status", status), slog.Duration("duration", took))
 	attrs = append(attrs, fields.attrs...)
 	if err, ok := c.Get(errorKey).(error); ok && err != nil {
@@ -238,7 +242,7 @@ func (s *Server) finish(c echo.Context, rid string, fields *logFields, took time
 	s.o.Log.LogAttrs(ctx, level, RequestMessage, attrs...)
 }
 
-// method keeps metric labels to a closed set.
+// method keeps metric labels and the log to a closed set.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -272,6 +276,9 @@ func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 		return next
 	}
 	return func(c echo.Context) error {
+		if slices.Contains(s.o.StreamRoutes, c.Path()) {
+			return next(c)
+		}
 		r := c.Request()
 		if r.ContentLength > limit {
 			c.Response().Header().Set("Connection", "close")

@@ -97,6 +97,17 @@ func TestRequestLog_IsOneLineWithoutTheRequestsOwnText(t *testing.T) {
 	}
 }
 
+func TestRequestLog_AStrangersMethodIsNotItsText(t *testing.T) {
+	t.Parallel()
+	s, log := newServer(httpserver.Options{})
+	r := get(t, "/")
+	r.Method = strings.Repeat("TOPSECRET", 100)
+	call(s, r)
+	if got := log.String(); strings.Contains(got, "TOPSECRET") || !strings.Contains(got, `"method":"OTHER"`) {
+		t.Errorf("logged %s", got)
+	}
+}
+
 func TestRequestID_IsOursAndNewEachTime(t *testing.T) {
 	t.Parallel()
 	s, _ := newServer(httpserver.Options{})

@@ -51,7 +51,7 @@ type Endpoint struct {
 func (e *Endpoint) Handle(c echo.Context) error {
 	t := tenant.Of(c)
 	httpserver.Annotate(c, slog.String("tenant", t.ID))
-	p, err := parameters(c.Request())
+	p, err := oauth.Read(c.Request())
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package authorize
 
 import (
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,18 +34,6 @@ var known = []string{
 
 // Error codes of OpenID Connect Core that package oauth does not need.
 const registrationNotSupported = "registration_not_supported"
-
-// parameters reads the request of either method.
-func parameters(r *http.Request) (oauth.Params, error) {
-	if r.Method == http.MethodPost {
-		return oauth.ReadForm(r)
-	}
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return oauth.Params{}, oauth.Refuse(oauth.InvalidRequest, "the query is not well-formed").Because(err)
-	}
-	return oauth.NewParams(q), nil
-}
 
 // recipient finds the client and where its answers go. Errors are for the
 // person's eyes only: there is nobody to redirect to.

@@ -20,6 +20,7 @@
 // with offline access survive where the tenant says so), an entry in the revocation log, and a notice
 // for each client that took part and wants to hear. Notices are delivered by
 // [Notifier], in parallel, with a timeout, again and again with growing pauses
-// until they are accepted or a day has passed. A notice is claimed by moving
+// until they are accepted or a day has passed; what waits for a client that does
+// not answer waits together. A notice is claimed by moving
 // its next attempt into the future, so that a process that dies loses nothing.
 package logout

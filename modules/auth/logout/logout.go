@@ -103,7 +103,7 @@ func (e *Endpoint) Handle(c echo.Context) error {
 }
 
 func parse(c echo.Context, t tenant.At) (*request, error) {
-	p, err := parameters(c.Request())
+	p, err := oauth.Read(c.Request())
 	if err != nil {
 		return nil, err
 	}
@@ -147,17 +147,6 @@ func parse(c echo.Context, t tenant.At) (*request, error) {
 		}
 	}
 	return r, nil
-}
-
-func parameters(r *http.Request) (oauth.Params, error) {
-	if r.Method == http.MethodPost {
-		return oauth.ReadForm(r)
-	}
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return oauth.Params{}, oauth.Refuse(oauth.InvalidRequest, "the query is not well-formed").Because(err)
-	}
-	return oauth.NewParams(q), nil
 }
 
 // withoutSession ends the session that a hint of ours names, where nothing is

@@ -23,8 +23,7 @@ import (
 
 // Bounds of delivery.
 const (
-	// batch is how many notices a process works on at a time, all in parallel:
-	// one slow client holds up nobody else.
+	// batch is how many notices a process works on at a time, all in parallel.
 	batch = 32
 	// deliveryTimeout bounds one attempt.
 	deliveryTimeout = 5 * time.Second
@@ -70,6 +69,10 @@ WHERE n.id = ANY (ARRAY(
     ORDER BY next_at LIMIT $2 FOR UPDATE SKIP LOCKED))
 RETURNING n.id, n.tenant_id, n.client_id, n.subject, n.session_id, n.attempts`
 
+// putOffSQL lets what else waits for a client that does not answer wait with it:
+// others' notices are not held up by more than one batch of its attempts.
+const putOffSQL = `UPDATE auth.logout_notice SET next_at = $3 WHERE tenant_id = $1 AND client_id = $2 AND next_at < $3`
+
 const doneSQL = `DELETE FROM auth.logout_notice WHERE id = $1`
 
 // Run delivers until ctx ends.
@@ -110,9 +113,7 @@ func (n *Notifier) Once(ctx context.Context) (int, error) {
 		group.Go(func() error {
 			err := n.deliver(ctx, x)
 			if err != nil && ctx.Err() == nil {
-				n.Log.WarnContext(ctx, "back-channel logout was not accepted", "tenant", x.Tenant, "client", x.Client,
-					"attempt", x.Attempts, "error", err)
-				return nil
+				return n.putOff(ctx, x, err)
 			}
 			if err != nil {
 				return nil // shutting down; another process tries again
@@ -124,6 +125,14 @@ func (n *Notifier) Once(ctx context.Context) (int, error) {
 		})
 	}
 	return len(due), group.Wait()
+}
+
+func (n *Notifier) putOff(ctx context.Context, x notice, cause error) error {
+	n.Log.WarnContext(ctx, "back-channel logout was not accepted", "tenant", x.Tenant, "client", x.Client, "attempt", x.Attempts, "error", cause)
+	if _, err := n.DB.Exec(ctx, putOffSQL, x.Tenant, x.Client, n.Clock.Now().Add(firstPause)); err != nil {
+		return fmt.Errorf("put off logout notices: %w", err)
+	}
+	return nil
 }
 
 // deliver returns nil when the notice is done with: accepted, or without anyone

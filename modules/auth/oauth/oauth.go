@@ -124,11 +124,37 @@ func ReadForm(r *http.Request) (Params, error) {
 		}
 		return Params{}, Refuse(InvalidRequest, "the request body is not well-formed").Because(err)
 	}
-	return NewParams(r.PostForm), nil
+	return counted(r.PostForm)
 }
 
-// NewParams wraps values that were parsed elsewhere.
-func NewParams(values url.Values) Params { return Params{values} }
+// Read reads the parameters of an endpoint that a browser comes to by either
+// method: a POST's from its form, a GET's from the query. Errors:
+// invalid_request.
+func Read(r *http.Request) (Params, error) {
+	if r.Method == http.MethodPost {
+		return ReadForm(r)
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return Params{}, Refuse(InvalidRequest, "the query is not well-formed").Because(err)
+	}
+	return counted(q)
+}
+
+// maxParameters bounds a request's parameters, with repetitions: all that any
+// specification has for one endpoint are under thirty.
+const maxParameters = 100
+
+func counted(values url.Values) (Params, error) {
+	n := 0
+	for _, v := range values {
+		n += len(v)
+	}
+	if n > maxParameters {
+		return Params{}, Refuse(InvalidRequest, "the request has more than %d parameters", maxParameters)
+	}
+	return Params{values}, nil
+}
 
 // Duplicate returns the first parameter that was sent more than once. Which are
 // looked at is the caller's: an unknown parameter is ignored.
