@@ -203,3 +203,14 @@ func (s *Store) SetTemporaryPassword(ctx context.Context, tx pgx.Tx, userID id.U
 	}
 	return nil
 }
+
+// Identifiers returns the ways to name a person at sign-in.
+func (u *User) Identifiers() []Identifier {
+	var out []Identifier
+	for _, i := range []Identifier{{KindPhone, u.Phone}, {KindEmail, u.Email}, {KindUsername, u.Username}} {
+		if i.Value != "" {
+			out = append(out, i)
+		}
+	}
+	return out
+}

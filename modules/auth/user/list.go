@@ -40,7 +40,7 @@ type Page struct {
 // Bounds of lists.
 const (
 	// MaxPage is the most people in a page.
-	MaxPage = 200
+	MaxPage = 500
 	// MaxQuery bounds what is searched for, in bytes: no identifier is longer.
 	MaxQuery = maxInput
 	// countUpTo is how many are counted one by one, which takes a few

@@ -81,10 +81,14 @@ func trailing(d *json.Decoder) *Problem {
 	return nil
 }
 
-// pointerOf turns the path that encoding/json gives into a JSON pointer.
+// pointerOf turns the path that encoding/json gives into a JSON pointer. It has
+// the names of embedded types too, which no document has.
 func pointerOf(field string) string {
-	if field == "" {
-		return ""
+	var b strings.Builder
+	for name := range strings.SplitSeq(field, ".") {
+		if name != "" && !strings.EqualFold(name, "document") {
+			b.WriteString("/" + name)
+		}
 	}
-	return "/" + strings.ReplaceAll(field, ".", "/")
+	return b.String()
 }

@@ -1,0 +1,214 @@
+package users
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"versola/modules/auth/user"
+	"versola/modules/central/catalog"
+	"versola/platform/httpserver"
+	"versola/platform/id"
+)
+
+// maxDocument bounds the document of a person; the largest that is valid has
+// about 40 KiB.
+const maxDocument = 128 << 10
+
+func problem(status int, reason, detail string, cause error) *httpserver.Problem {
+	return &httpserver.Problem{Title: http.StatusText(status), Status: status, Reason: reason, Detail: detail, Cause: cause}
+}
+
+// invalid is the answer to a document with problems.
+func invalid(problems []user.Problem) error {
+	p := problem(http.StatusUnprocessableEntity, "invalid", "the document is not valid", nil)
+	for _, e := range problems {
+		p.Errors = append(p.Errors, httpserver.FieldError{Pointer: e.Pointer, Detail: e.Detail})
+	}
+	return p
+}
+
+func notFound(what string) error {
+	return problem(http.StatusNotFound, "not_found", "there is no such "+what, nil)
+}
+
+// directory returns the directory of the path and the catalog that has it.
+func (a *API) directory(c echo.Context) (string, *catalog.Catalog, error) {
+	name, cat := c.Param("directory"), a.d.Catalog.Current()
+	if len(tenants(cat, name)) == 0 {
+		return "", nil, notFound("user directory")
+	}
+	return name, cat, nil
+}
+
+// tenants returns the tenants of a directory.
+func tenants(cat *catalog.Catalog, directory string) []*catalog.Tenant {
+	return slices.DeleteFunc(cat.Tenants(), func(t *catalog.Tenant) bool { return t.Directory != directory })
+}
+
+func userID(c echo.Context) (id.UUID, error) {
+	u, err := id.ParseUUID(c.Param("user"))
+	if err != nil {
+		return id.Nil, notFound("user")
+	}
+	return u, nil
+}
+
+// query reads the parameters of a request, which must be known and stand there
+// once: a misspelt filter would show more than was asked for.
+func query(c echo.Context, known ...string) (map[string]string, error) {
+	values, err := queryValues(c)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name, v := range values {
+		if !slices.Contains(known, name) {
+			return nil, badParameter(name, "is not known")
+		}
+		if len(v) != 1 {
+			return nil, badParameter(name, "stands there twice")
+		}
+		out[name] = v[0]
+	}
+	return out, nil
+}
+
+// queryValues refuses what net/url would leave out silently.
+func queryValues(c echo.Context) (map[string][]string, error) {
+	if strings.ContainsRune(c.Request().URL.RawQuery, ';') {
+		return nil, problem(http.StatusBadRequest, "parameter", "the query string holds a semicolon", nil)
+	}
+	return c.QueryParams(), nil
+}
+
+func badParameter(name, what string) error {
+	return problem(http.StatusBadRequest, "parameter", fmt.Sprintf("the parameter %.40q %s", name, what), nil)
+}
+
+// limit reads the size of a page.
+func limit(params map[string]string) (int, error) {
+	text, ok := params["limit"]
+	if !ok {
+		return 50, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > user.MaxPage {
+		return 0, badParameter("limit", fmt.Sprintf("is a number from 1 to %d", user.MaxPage))
+	}
+	return n, nil
+}
+
+// body reads a request's document; an absent one is empty.
+func body(c echo.Context, mediaType string) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxDocument+1))
+	if err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	if len(raw) > maxDocument {
+		return nil, problem(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("a document has at most %d bytes", maxDocument), nil)
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if got, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err != nil || got != mediaType && (mediaType == mergePatch || got != "application/json") {
+		return nil, problem(http.StatusUnsupportedMediaType, "media_type", "the body must be "+mediaType, err)
+	}
+	return raw, nil
+}
+
+// mergePatch is the media type of RFC 7396.
+const mergePatch = "application/merge-patch+json"
+
+// merge applies a merge patch (RFC 7396 section 2).
+func merge(target, patch any) any {
+	p, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	t, ok := target.(map[string]any)
+	if !ok {
+		t = map[string]any{}
+	}
+	for name, value := range p {
+		if value == nil {
+			delete(t, name)
+			continue
+		}
+		t[name] = merge(t[name], value)
+	}
+	return t
+}
+
+// ifMatch reads the version that a change expects; 0: any ("*"). It is needed:
+// whoever has not seen what they change is told so.
+func ifMatch(c echo.Context) (int64, error) {
+	values := c.Request().Header.Values("If-Match")
+	if len(values) == 0 {
+		return 0, problem(http.StatusPreconditionRequired, "if_match", "send the ETag of what you change in If-Match, or * to overwrite whatever is there", nil)
+	}
+	if len(values) == 1 && strings.TrimSpace(values[0]) == "*" {
+		return 0, nil
+	}
+	text := strings.TrimSpace(values[0])
+	version, err := strconv.ParseInt(strings.Trim(text, `"`), 10, 64)
+	if len(values) != 1 || err != nil || version < 1 || text != etag(version) {
+		return 0, changed()
+	}
+	return version, nil
+}
+
+func changed() error {
+	return problem(http.StatusPreconditionFailed, "version", "somebody else has changed it; read it again", nil)
+}
+
+func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// taken is the answer where identifiers are someone else's.
+func taken(fields ...string) error {
+	p := problem(http.StatusConflict, "taken", "an identifier is someone else's", nil)
+	for _, f := range fields {
+		p.Errors = append(p.Errors, httpserver.FieldError{Pointer: "/" + f, Detail: "is someone else's"})
+	}
+	return p
+}
+
+// storeError turns the errors of the store into answers.
+func storeError(err error) error {
+	var t *user.Taken
+	switch {
+	case errors.As(err, &t):
+		return taken(t.Field)
+	case errors.Is(err, user.ErrNotFound):
+		return notFound("user")
+	case errors.Is(err, user.ErrCursor):
+		return badParameter("after", "is "+err.Error())
+	case errors.Is(err, user.ErrQuery):
+		return badParameter("q", err.Error())
+	}
+	return err
+}
+
+// decoded reads any JSON value strictly.
+func decoded(raw []byte) (any, []user.Problem) {
+	var v any
+	problems := user.Decode(raw, &v)
+	return v, problems
+}
+
+// encode marshals what is known to marshal.
+func encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return b, nil
+}
