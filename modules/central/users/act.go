@@ -54,8 +54,12 @@ func (a *API) resetPassword(c echo.Context) error {
 	}
 	var r reset
 	if raw != nil {
-		if problems := user.Decode(raw, &r); problems != nil {
-			return invalid(problems)
+		tree, err := parse(raw)
+		if err != nil {
+			return err
+		}
+		if err := decode(tree, &r); err != nil {
+			return err
 		}
 	}
 	ttl := r.ExpiresIn.D(defaultTemporary)

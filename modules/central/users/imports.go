@@ -15,6 +15,7 @@ import (
 
 	"versola/modules/auth/user"
 	"versola/modules/central/admin/access"
+	"versola/modules/central/admin/document"
 	"versola/platform/clock"
 	"versola/platform/id"
 )
@@ -49,7 +50,7 @@ func (a *API) imports(c echo.Context) error {
 			problems := checkRoles(cat, directory, nil, n.Roles)
 			for tenant, roles := range n.Roles {
 				if err := who.MayGive(tenant, roles); err != nil {
-					problems = append(problems, user.Problem{Pointer: "/roles/" + tenant, Detail: "nobody grants more than they hold: " + err.Error()})
+					problems = append(problems, user.Problem{Pointer: document.Join("/roles", tenant), Detail: "nobody grants more than they hold: " + err.Error()})
 				}
 			}
 			return problems

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/auth/user"
+	"versola/modules/central/admin/document"
 	"versola/modules/central/catalog"
 	"versola/platform/httpserver"
 	"versola/platform/id"
@@ -128,26 +129,6 @@ func body(c echo.Context, mediaType string) ([]byte, error) {
 // mergePatch is the media type of RFC 7396.
 const mergePatch = "application/merge-patch+json"
 
-// merge applies a merge patch (RFC 7396 section 2).
-func merge(target, patch any) any {
-	p, ok := patch.(map[string]any)
-	if !ok {
-		return patch
-	}
-	t, ok := target.(map[string]any)
-	if !ok {
-		t = map[string]any{}
-	}
-	for name, value := range p {
-		if value == nil {
-			delete(t, name)
-			continue
-		}
-		t[name] = merge(t[name], value)
-	}
-	return t
-}
-
 // ifMatch reads the version that a change expects; 0: any ("*"). It is needed:
 // whoever has not seen what they change is told so.
 func ifMatch(c echo.Context) (int64, error) {
@@ -197,11 +178,36 @@ func storeError(err error) error {
 	return err
 }
 
-// decoded reads any JSON value strictly.
-func decoded(raw []byte) (any, []user.Problem) {
-	var v any
-	problems := user.Decode(raw, &v)
-	return v, problems
+// parse reads a body as JSON.
+func parse(raw []byte) (any, error) {
+	tree, err := document.Parse(raw)
+	var problems document.Problems
+	switch {
+	case errors.As(err, &problems):
+		return nil, unreadable(problems)
+	case err != nil:
+		return nil, problem(http.StatusBadRequest, "not_json", "the body "+err.Error(), err)
+	}
+	return tree, nil
+}
+
+// decode fills into from what parse returned.
+func decode(tree, into any) error {
+	var problems document.Problems
+	if err := document.Decode(tree, into); errors.As(err, &problems) {
+		return unreadable(problems)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func unreadable(problems document.Problems) error {
+	list := make([]user.Problem, len(problems))
+	for i, p := range problems {
+		list[i] = user.Problem{Pointer: p.Pointer, Detail: p.Detail}
+	}
+	return invalid(list)
 }
 
 // encode marshals what is known to marshal.

@@ -1,15 +1,15 @@
 package users
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"versola/modules/auth/user"
+	"versola/modules/central/admin/document"
 	"versola/modules/central/audit"
 	"versola/modules/central/catalog"
 	"versola/platform/id"
@@ -50,9 +50,9 @@ func viewOf(u *user.User) view {
 	return v
 }
 
-// document is what a request says of a person. What the server sets may stand
+// person is what a request says of a person. What the server sets may stand
 // there, as an answer has it, and is ignored.
-type document struct {
+type person struct {
 	user.Document
 	Directory string          `json:"directory,omitempty"`
 	Meta      json.RawMessage `json:"meta,omitempty"`
@@ -60,7 +60,7 @@ type document struct {
 
 // creation is the document of a person who is created.
 type creation struct {
-	document
+	person
 	// Password is hashed here; a person has this or a password_hash.
 	Password string `json:"password,omitempty"`
 }
@@ -86,7 +86,7 @@ func checkRoles(cat *catalog.Catalog, directory string, was, is map[string][]str
 			if slices.Contains(was[name], role) {
 				continue
 			}
-			pointer := fmt.Sprintf("/roles/%s/%d", strings.NewReplacer("~", "~0", "/", "~1").Replace(name), i)
+			pointer := document.Join(document.Join("/roles", name), strconv.Itoa(i))
 			switch {
 			case !ok || t.Directory != directory:
 				out = append(out, user.Problem{Pointer: pointer, Detail: "there is no such tenant with this user directory"})
@@ -123,12 +123,20 @@ func differences(was, is *user.User) []audit.FieldChange {
 	for _, name := range both(was.Claims, is.Claims) {
 		before, had := was.Claims[name]
 		after, has := is.Claims[name]
-		add("/claims/"+name, nil, nil, had != has || !reflect.DeepEqual(before, after))
+		add(document.Join("/claims", name), nil, nil, had != has || !same(before, after))
 	}
 	for _, tenant := range both(was.Roles, is.Roles) {
-		add("/roles/"+tenant, was.Roles[tenant], is.Roles[tenant], !slices.Equal(was.Roles[tenant], is.Roles[tenant]))
+		add(document.Join("/roles", tenant), was.Roles[tenant], is.Roles[tenant], !slices.Equal(was.Roles[tenant], is.Roles[tenant]))
 	}
 	return out
+}
+
+// same compares values by what they are as JSON: a number has several forms in
+// memory.
+func same(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 func both[V any](a, b map[string]V) []string {

@@ -2,7 +2,6 @@ package users
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 
 	"versola/modules/auth/user"
 	"versola/modules/central/admin/access"
+	"versola/modules/central/admin/document"
 	"versola/modules/central/audit"
 	"versola/modules/central/catalog"
 	"versola/platform/httpserver"
@@ -35,13 +35,17 @@ func (a *API) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	tree, err := parse(raw)
+	if err != nil {
+		return err
+	}
 	var d creation
-	if problems := user.Decode(raw, &d); problems != nil {
-		return invalid(problems)
+	if err := decode(tree, &d); err != nil {
+		return err
 	}
 	now := a.d.Clock.Now()
 	n, problems := d.New(directory, now, a.d.Adopt)
-	problems = append(problems, a.checkPlace(&d.document, directory)...)
+	problems = append(problems, a.checkPlace(&d.person, directory)...)
 	problems = append(problems, checkRoles(cat, directory, nil, n.Roles)...)
 	if d.Password != "" {
 		switch length := len([]rune(d.Password)); {
@@ -94,7 +98,7 @@ func (a *API) insert(c echo.Context, cat *catalog.Catalog, n user.New) (*user.Us
 }
 
 // checkPlace refuses a document that says to be of another directory.
-func (a *API) checkPlace(d *document, directory string) []user.Problem {
+func (a *API) checkPlace(d *person, directory string) []user.Problem {
 	if d.Directory != "" && d.Directory != directory {
 		return []user.Problem{{Pointer: "/directory", Detail: "is not that of the path"}}
 	}
@@ -169,38 +173,42 @@ func (a *API) replace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.change(c, func(*user.User) ([]byte, error) { return raw, nil })
+	tree, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	return a.change(c, func(*user.User) (any, error) { return tree, nil })
 }
 
-// update answers PATCH .../users/{user}.
+// update answers PATCH .../users/{user}, a merge patch (RFC 7396).
 func (a *API) update(c echo.Context) error {
 	raw, err := body(c, mergePatch)
 	if err != nil {
 		return err
 	}
-	patch, problems := decoded(raw)
-	if _, ok := patch.(map[string]any); !ok && problems == nil {
-		problems = []user.Problem{{Detail: "is not an object"}}
+	patch, err := parse(raw)
+	if err != nil {
+		return err
 	}
-	if problems != nil {
-		return invalid(problems)
+	if _, ok := patch.(map[string]any); !ok {
+		return invalid([]user.Problem{{Detail: "is not an object"}})
 	}
-	return a.change(c, func(u *user.User) ([]byte, error) {
+	return a.change(c, func(u *user.User) (any, error) {
 		b, err := encode(viewOf(u))
 		if err != nil {
 			return nil, err
 		}
-		var current any
-		if err := json.Unmarshal(b, &current); err != nil {
+		current, err := document.Parse(b)
+		if err != nil {
 			return nil, fmt.Errorf("read back: %w", err)
 		}
-		return encode(merge(current, patch))
+		return document.Merge(current, patch), nil
 	})
 }
 
 // change writes what a document says; next makes it from the person as they
 // are. Nothing is written where nothing differs.
-func (a *API) change(c echo.Context, next func(u *user.User) ([]byte, error)) error {
+func (a *API) change(c echo.Context, next func(u *user.User) (any, error)) error {
 	expected, err := ifMatch(c)
 	if err != nil {
 		return err
@@ -210,12 +218,12 @@ func (a *API) change(c echo.Context, next func(u *user.User) ([]byte, error)) er
 		if expected != 0 && expected != u.Version {
 			return changed()
 		}
-		raw, err := next(u)
+		tree, err := next(u)
 		if err != nil {
 			return err
 		}
 		was := *u
-		if err := a.take(c, cat, u, raw); err != nil {
+		if err := a.take(c, cat, u, tree); err != nil {
 			return err
 		}
 		after = u
@@ -244,10 +252,10 @@ func (a *API) change(c echo.Context, next func(u *user.User) ([]byte, error)) er
 }
 
 // take reads and checks a document and writes it onto u.
-func (a *API) take(c echo.Context, cat *catalog.Catalog, u *user.User, raw []byte) error {
-	var d document
-	if problems := user.Decode(raw, &d); problems != nil {
-		return invalid(problems)
+func (a *API) take(c echo.Context, cat *catalog.Catalog, u *user.User, tree any) error {
+	var d person
+	if err := decode(tree, &d); err != nil {
+		return err
 	}
 	n, problems := d.New(u.Directory, a.d.Clock.Now(), a.d.Adopt)
 	problems = append(problems, a.checkPlace(&d, u.Directory)...)
