@@ -16,6 +16,12 @@ func TestStream_InformationalAnswersAndTrailersPass(t *testing.T) {
 	var early []string
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
 		early = append(early, http.StatusText(code)+" "+h.Get("Link"))
+		if v := h["Set-Cookie"]; len(v) > 0 {
+			t.Errorf("an early answer sets %q", v)
+		}
+		if v := h["X-Request-Id"]; len(v) != 1 || v[0] == "theirs" {
+			t.Errorf("an early answer has request id %q", v)
+		}
 		return nil
 	}})
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+"/resources/bank/files/hints", nil)
@@ -28,6 +34,9 @@ func TestStream_InformationalAnswersAndTrailersPass(t *testing.T) {
 	must(t, err)
 	if len(early) != 1 || early[0] != "Early Hints </a.css>" {
 		t.Errorf("early: %q", early)
+	}
+	if v := res.Header["X-Request-Id"]; len(v) != 1 || v[0] == "theirs" || len(res.Header["Set-Cookie"]) > 0 {
+		t.Errorf("the answer has request id %q and sets %q", v, res.Header["Set-Cookie"])
 	}
 	if res.StatusCode != http.StatusTeapot || string(body) != "tea" || res.Trailer.Get("Checksum") != "abc" {
 		t.Errorf("%d %q, trailer %v", res.StatusCode, body, res.Trailer)

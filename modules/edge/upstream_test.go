@@ -56,7 +56,10 @@ func (u *fakeUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "/files/hints":
 		w.Header().Set("Link", "</a.css>")
+		w.Header().Set("X-Request-Id", "theirs")
+		w.Header().Set("Set-Cookie", "versola_edge_demo=planted; Path=/")
 		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Link")
 		w.Header().Set("Trailer", "Checksum")
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = io.WriteString(w, "tea")

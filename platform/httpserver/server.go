@@ -26,10 +26,11 @@ import (
 const (
 	// readHeaderTimeout ends a connection that sends its header drop by drop.
 	readHeaderTimeout = 10 * time.Second
-	// bodyTimeout ends a request whose body comes drop by drop: a form of a few
-	// KiB takes seconds on the slowest network. Listeners without a limit on
-	// bodies stream, and are without this one too.
-	bodyTimeout = 30 * time.Second
+	// BodyTimeout ends a request whose body comes drop by drop: a form of a few
+	// KiB takes seconds on the slowest network. On a listener without a limit
+	// on bodies, a handler that streams one moves the deadline as it arrives;
+	// what nobody reads is bound by it too.
+	BodyTimeout = 30 * time.Second
 	// idleTimeout keeps a connection for reuse longer than common load
 	// balancers do (60 s), so that the balancer closes first and no request is
 	// lost in between.
@@ -99,7 +100,7 @@ func New(o Options) *Server {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Logger.SetOutput(discard{})
-	s := &Server{Echo: e, o: o, bodyTimeout: bodyTimeout}
+	s := &Server{Echo: e, o: o, bodyTimeout: BodyTimeout}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	e.IPExtractor = func(r *http.Request) string { return clientAddr(r, o.TrustedProxies) }
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
@@ -207,11 +208,13 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Set(requestIDKey, rid)
 		c.Set(fieldsKey, fields)
 		c.Response().Header().Set(echo.HeaderXRequestID, rid)
+		// Deferred: an answer that is broken off ends in a panic, and has its
+		// line as well.
+		defer func() { s.finish(c, rid, fields, clock.Since(start)) }()
 		if err := next(c); err != nil {
 			NoteError(c, err)
 			c.Error(err)
 		}
-		s.finish(c, rid, fields, clock.Since(start))
 		return nil
 	}
 }
@@ -272,15 +275,12 @@ func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	if limit == 0 {
 		limit = DefaultMaxBody
 	}
-	if limit < 0 {
-		return next
-	}
 	return func(c echo.Context) error {
 		if slices.Contains(s.o.StreamRoutes, c.Path()) {
 			return next(c)
 		}
 		r := c.Request()
-		if r.ContentLength > limit {
+		if limit >= 0 && r.ContentLength > limit {
 			c.Response().Header().Set("Connection", "close")
 			return echo.NewHTTPError(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is over %d bytes", limit))
 		}
@@ -288,7 +288,9 @@ func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 			// Not supported means a call within the process: no network to wait for.
 			_ = http.NewResponseController(c.Response()).SetReadDeadline(clock.System{}.Now().Add(s.bodyTimeout))
 		}
-		r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
+		if limit >= 0 {
+			r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
+		}
 		return next(c)
 	}
 }

@@ -2,11 +2,13 @@ package httpserver
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
@@ -52,10 +54,15 @@ func TestLimitBody_ABodyThatDoesNotComeEndsItsRequest(t *testing.T) {
 	for name, request := range map[string]string{
 		"stated length": "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nab",
 		"chunks":        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+		"no limit":      "POST / HTTP/1.1\r\nHost: unlimited\r\nContent-Length: 10\r\n\r\nab",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, read := slow(t, 0)
+			limit := int64(0)
+			if name == "no limit" {
+				limit = -1
+			}
+			s, read := slow(t, limit)
 			conn := dial(t, s, request)
 			if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("reading ended with %v", err)
@@ -87,5 +94,39 @@ func TestLimitBody_TheTimeOfOneBodyIsNotTheConnections(t *testing.T) {
 		if _, err := io.WriteString(conn, request); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Nobody reads the body of a request that is refused; it must not keep the
+// connection.
+func TestLimitBody_ARefusedBodyIsNotWaitedForWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int64{0, -1} {
+		s, _ := slow(t, limit)
+		conn := dial(t, s, "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nab")
+		if answer, err := io.ReadAll(conn); err != nil || !bytes.Contains(answer, []byte(" 404 ")) {
+			t.Errorf("limit %d: %v: %s", limit, err, answer)
+		}
+	}
+}
+
+func TestRequestLog_AnAnswerThatBreaksOffHasItsLine(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := New(Options{Name: "test", Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	s.Echo.GET("/", func(c echo.Context) error {
+		c.Response().WriteHeader(http.StatusOK)
+		panic(http.ErrAbortHandler)
+	})
+	func() {
+		defer func() {
+			if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // compared as net/http does
+				t.Errorf("the server got %v", v)
+			}
+		}()
+		s.Echo.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	}()
+	if !bytes.Contains(log.Bytes(), []byte(`"route":"/","status":200`)) {
+		t.Errorf("logged %s", log.Bytes())
 	}
 }

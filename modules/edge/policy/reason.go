@@ -42,6 +42,7 @@ const (
 
 	// 413 and 5xx
 	BodyTooLarge        Reason = "body_too_large"
+	BodySlow            Reason = "body_timeout" // 408: the body did not arrive
 	AuthUnavailable     Reason = "auth_unavailable"
 	StoreUnavailable    Reason = "store_unavailable"
 	CatalogMissing      Reason = "catalog_missing"
@@ -66,6 +67,7 @@ var statuses = map[Reason]int{
 	UpgradeRefused:  http.StatusNotImplemented,
 	ResourceUnknown: http.StatusNotFound, EndpointUnknown: http.StatusNotFound,
 	BodyTooLarge:    http.StatusRequestEntityTooLarge,
+	BodySlow:        http.StatusRequestTimeout,
 	AuthUnavailable: http.StatusServiceUnavailable, StoreUnavailable: http.StatusServiceUnavailable, CatalogMissing: http.StatusServiceUnavailable,
 	UpstreamUnreachable: http.StatusBadGateway, UpstreamFailed: http.StatusBadGateway, UpstreamTimeout: http.StatusGatewayTimeout,
 	ClientGone: statusClientGone,

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -77,7 +76,7 @@ func (h *Handler) reverseProxy() *httputil.ReverseProxy {
 		Rewrite:        h.rewrite,
 		Transport:      roundTripper{},
 		FlushInterval:  -1,
-		BufferPool:     &buffers{sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}},
+		BufferPool:     &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}},
 		ModifyResponse: modify,
 		ErrorLog:       slog.NewLogLogger(h.d.Log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
@@ -131,10 +130,12 @@ func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
 		return refuse(policy.BodyTooLarge, nil)
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	w := newWriter(c.Response(), x)
+	defer w.finish()
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &body{ReadCloser: r.Body, x: x, left: resource.Upstream.MaxBody, limited: resource.Upstream.MaxBody > 0}
+		r.Body = newBody(r.Body, x, w.control)
 	}
-	h.proxy.ServeHTTP(&writer{res: c.Response(), x: x}, r)
+	h.proxy.ServeHTTP(w, r)
 	if x.failure == nil {
 		return nil
 	}
@@ -148,7 +149,9 @@ func (x *exchange) classify(ctx context.Context) *Refusal {
 	switch err := x.failure; {
 	case x.tooLarge:
 		return refuse(policy.BodyTooLarge, nil)
-	case ctx.Err() != nil, x.bodyErr != nil:
+	case x.bodyErr != nil:
+		return refuse(bodyReason(x.bodyErr), err)
+	case ctx.Err() != nil:
 		return refuse(policy.ClientGone, err)
 	case errors.As(err, &network) && network.Timeout():
 		return refuse(policy.UpstreamTimeout, err)
@@ -192,70 +195,6 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func modify(res *http.Response) error {
 	x := exchangeOf(res.Request)
-	if len(res.Header["Set-Cookie"]) > 0 {
-		x.routes.filterSetCookies(res.Header)
-	}
-	delete(res.Header, "X-Request-Id") // the edge has set its own
+	x.routes.filterAnswer(res.Header)
 	return nil
 }
-
-// writer notes when the answer begins, and lets informational answers (RFC 9110
-// section 15.2) pass by echo's response, which takes the first header for the
-// last.
-type writer struct {
-	res *echo.Response
-	x   *exchange
-}
-
-// Header implements http.ResponseWriter.
-func (w *writer) Header() http.Header { return w.res.Header() }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *writer) WriteHeader(status int) {
-	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
-		w.res.Writer.WriteHeader(status)
-		return
-	}
-	w.x.answered = clock.Monotonic()
-	w.res.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (w *writer) Write(b []byte) (int, error) { return w.res.Write(b) }
-
-// Unwrap serves http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.res }
-
-// body counts what a client sends against the resource's limit.
-type body struct {
-	io.ReadCloser
-	x       *exchange
-	left    int64
-	limited bool
-}
-
-var errTooLarge = errors.New("the body is over the resource's limit")
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.limited {
-		if b.left -= int64(n); b.left < 0 {
-			b.x.tooLarge = true
-			return 0, errTooLarge
-		}
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.x.bodyErr = err
-	}
-	return n, err
-}
-
-// buffers lends copy buffers.
-type buffers struct{ pool sync.Pool }
-
-// Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte { return *b.pool.Get().(*[]byte) } //nolint:errcheck,forcetypeassert // it holds nothing else
-
-// Put implements httputil.BufferPool.
-func (b *buffers) Put(p []byte) { b.pool.Put(&p) }

@@ -144,6 +144,14 @@ func (r *routes) filterCookies(h http.Header) {
 	h["Cookie"] = kept
 }
 
+// filterAnswer removes from an upstream's header what only the edge says.
+func (r *routes) filterAnswer(h http.Header) {
+	if len(h["Set-Cookie"]) > 0 {
+		r.filterSetCookies(h)
+	}
+	delete(h, "X-Request-Id") // the edge has set its own
+}
+
 // filterSetCookies keeps an upstream from setting the edge's cookies.
 func (r *routes) filterSetCookies(h http.Header) {
 	lines := h["Set-Cookie"]

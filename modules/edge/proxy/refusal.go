@@ -56,6 +56,7 @@ var details = map[policy.Reason]string{
 	policy.NotPermitted:        "the caller may not use this endpoint",
 	policy.UpgradeRefused:      "this endpoint does not allow protocol upgrades",
 	policy.BodyTooLarge:        "the body is too large for this resource",
+	policy.BodySlow:            "the body did not arrive",
 	policy.AuthUnavailable:     "the session cannot be renewed right now, try again shortly",
 	policy.StoreUnavailable:    "sessions cannot be looked up right now, try again shortly",
 	policy.CatalogMissing:      "the service has no configuration yet, try again shortly",
@@ -101,7 +102,7 @@ func answer(c echo.Context, r *Refusal) error {
 	if status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", httpserver.RetryAfter)
 	}
-	if r.Reason == policy.BodyTooLarge {
+	if r.Reason == policy.BodyTooLarge || r.Reason == policy.BodySlow {
 		h.Set("Connection", "close")
 	}
 	h.Set(echo.HeaderContentType, "application/problem+json")
