@@ -196,6 +196,41 @@ func TestBackChannel_RefusedTokens(t *testing.T) {
 	b.get(e.URL + accounts).reached(t)
 }
 
+// Other people's sessions stay in memory: their next call costs no statement.
+func TestBackChannel_LeavesOtherSessionsAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e, gone, stays, auth := w.edge(), newBrowser(t), newBrowser(t), newBrowser(t)
+	gone.signIn(w, e)
+	w.auth.set(func() { w.auth.sid = "sid-2" })
+	stays.signIn(w, e)
+	stays.get(e.URL + accounts).reached(t)
+	auth.backchannel(e, w.logoutToken("logout+jwt", func(c map[string]any) { delete(c, "sub") }))
+	if res := gone.get(e.URL + accounts); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the session that ended: %d", res.StatusCode)
+	}
+	before := e.db.Statements()
+	stays.get(e.URL + accounts).reached(t)
+	if n := e.db.Statements() - before; n != 0 {
+		t.Errorf("%d statements", n)
+	}
+}
+
+func TestFrontChannel_NeedsNoRefresh(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e, b := w.edge(), newBrowser(t)
+	b.signIn(w, e)
+	w.clock.Advance(6 * time.Minute)
+	w.auth.set(func() { w.auth.fail = http.StatusServiceUnavailable })
+	if res := b.get(e.URL + "/logout/frontchannel?" + url.Values{"iss": {issuer}, "sid": {"sid-1"}}.Encode()); res.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", res.StatusCode, res.body)
+	}
+	if n := w.rows(t, "edge.session"); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+}
+
 func TestFrontChannel_EndsOnlyTheNamedSessionOfThisBrowser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -55,7 +55,7 @@ func (h *Handler) BackChannel(c echo.Context) error {
 	if !fresh {
 		return refuse(c, fmt.Errorf("%w: it was used before", errLogoutToken))
 	}
-	httpserver.Annotate(c, slog.String("tenant", l.Tenant), slog.Int64("sessions_ended", ended))
+	httpserver.Annotate(c, slog.String("tenant", l.Tenant), slog.Int("sessions_ended", ended))
 	return c.NoContent(http.StatusOK)
 }
 

@@ -23,9 +23,9 @@ import (
 
 // Sessions ends sessions.
 type Sessions interface {
-	Find(ctx context.Context, preset *catalog.Preset, cookie string) (*session.Session, error)
+	Look(ctx context.Context, preset *catalog.Preset, cookie string) (*session.Session, error)
 	End(ctx context.Context, cookie string) (session.Ended, error)
-	Logout(ctx context.Context, l session.Logout) (fresh bool, ended int64, err error)
+	Logout(ctx context.Context, l session.Logout) (fresh bool, ended int, err error)
 }
 
 // Deps are what the handlers need.
@@ -156,7 +156,7 @@ func (h *Handler) FrontChannel(c echo.Context) error {
 		if cookie == "" {
 			continue
 		}
-		s, err := h.d.Sessions.Find(c.Request().Context(), p, cookie)
+		s, err := h.d.Sessions.Look(c.Request().Context(), p, cookie)
 		if errors.Is(err, session.ErrNone) || err == nil && s.SessionID != sid {
 			continue
 		}

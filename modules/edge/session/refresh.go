@@ -173,6 +173,9 @@ func (s *Sessions) gone(ctx context.Context, hash lru.Key, epoch int64) (*Sessio
 		return nil, err
 	}
 	next := s.entry(r)
+	if !s.d.Clock.Now().Before(next.AccessEnd) {
+		return nil, fmt.Errorf("%w: what another process stored is over as well", ErrAuth)
+	}
 	s.put(next, epoch)
 	return next, nil
 }

@@ -31,6 +31,9 @@ const (
 	// maxCached is how long an entry is believed without reading its row
 	// again: the net below notifications.
 	maxCached = 60 * time.Second
+	// askAgain is how long an absent database is not asked about sessions that
+	// are in memory: its return is noticed within that.
+	askAgain = time.Second
 	// defaultTTL is a session's absolute lifetime where the preset sets none.
 	defaultTTL = 12 * time.Hour
 	// cookieLength is the length of a cookie's value (256 bits in base64url).
@@ -109,6 +112,7 @@ type Sessions struct {
 	dropped    atomic.Int64 // rises with every drop: see put
 	flights    singleflight.Group
 	refreshing atomic.Int64 // refreshes under way
+	away       atomic.Int64 // unix microseconds: the database is not asked again before; see revalidate
 }
 
 // New makes the sessions of an edge. Errors: unusable keys.
@@ -174,6 +178,19 @@ func Hash(cookie string) (lru.Key, bool) {
 // Find returns the live session of a preset's cookie, refreshed if it was due.
 // Errors: [ErrNone], [ErrAuth], or the database's.
 func (s *Sessions) Find(ctx context.Context, preset *catalog.Preset, cookie string) (*Session, error) {
+	e, err := s.Look(ctx, preset, cookie)
+	if err != nil {
+		return nil, err
+	}
+	if e.AccessEnd.Sub(s.d.Clock.Now()) > refreshAhead {
+		return e, nil
+	}
+	return s.fresh(ctx, preset, e)
+}
+
+// Look returns the session of a preset's cookie as it is: its access token may
+// be over, and Claims nil. Errors: [ErrNone], or the database's.
+func (s *Sessions) Look(ctx context.Context, preset *catalog.Preset, cookie string) (*Session, error) {
 	hash, ok := Hash(cookie)
 	if !ok {
 		return nil, ErrNone
@@ -182,7 +199,7 @@ func (s *Sessions) Find(ctx context.Context, preset *catalog.Preset, cookie stri
 	e, hit := s.cache.Get(hash)
 	if !hit || now.Sub(e.loaded) >= maxCached {
 		var err error
-		if e, err = s.load(ctx, hash); err != nil {
+		if e, err = s.revalidate(ctx, hash, e); err != nil {
 			return nil, err
 		}
 	}
@@ -190,10 +207,24 @@ func (s *Sessions) Find(ctx context.Context, preset *catalog.Preset, cookie stri
 	if e.Preset != preset.ID || e.Tenant != preset.Owner.ID || !now.Before(e.Expires) {
 		return nil, ErrNone
 	}
-	if e.AccessEnd.Sub(now) > refreshAhead {
-		return e, nil
+	return e, nil
+}
+
+// revalidate reads the row of a session that is not in memory (known is nil),
+// or was for too long. What is in memory outlives an absence of the database:
+// nobody can end a session there meanwhile, revocations come another way, and
+// the access token's end still bounds it.
+func (s *Sessions) revalidate(ctx context.Context, hash lru.Key, known *Session) (*Session, error) {
+	now := s.d.Clock.Now()
+	if known != nil && now.UnixMicro() < s.away.Load() {
+		return known, nil
 	}
-	return s.fresh(ctx, preset, e)
+	e, err := s.load(ctx, hash)
+	if known != nil && ctx.Err() == nil && postgres.Unavailable(err) {
+		s.away.Store(now.Add(askAgain).UnixMicro())
+		return known, nil
+	}
+	return e, err
 }
 
 // load reads a session's row into the cache.
@@ -332,12 +363,12 @@ type Logout struct {
 
 // Logout claims a logout token and ends its sessions, in one statement; false:
 // the token was used before.
-func (s *Sessions) Logout(ctx context.Context, l Logout) (fresh bool, ended int64, err error) {
-	fresh, ended, err = s.store.logout(ctx, l)
-	if err == nil && ended > 0 {
-		s.dropAll() // rare enough; other processes drop one by one
+func (s *Sessions) Logout(ctx context.Context, l Logout) (fresh bool, ended int, err error) {
+	fresh, gone, err := s.store.logout(ctx, l)
+	for _, hash := range gone {
+		s.drop(hash)
 	}
-	return fresh, ended, err
+	return fresh, len(gone), err
 }
 
 // CookieBase returns the base name of a preset's cookie (see

@@ -200,7 +200,9 @@ WITH claimed AS (
 	logoutTailSQL = `
 	RETURNING id_hash
 )
-SELECT (SELECT count(*) FROM claimed) = 1, (SELECT count(pg_notify('` + channel + `', encode(id_hash, 'hex'))::text) FROM gone)`
+SELECT (SELECT count(*) FROM claimed) = 1,
+	(SELECT coalesce(array_agg(id_hash), '{}') FROM gone),
+	(SELECT count(pg_notify('` + channel + `', encode(id_hash, 'hex'))::text) FROM gone)`
 
 	logoutBySIDSQL     = claimLogoutSQL + `sid = $6 AND ($7 = '' OR subject = $7)` + logoutTailSQL
 	logoutBySubjectSQL = claimLogoutSQL + `subject = $7 AND $6 = ''` + logoutTailSQL
@@ -208,14 +210,19 @@ SELECT (SELECT count(*) FROM claimed) = 1, (SELECT count(pg_notify('` + channel 
 
 // logout claims a logout token and ends what it names. fresh is false when the
 // token was used before.
-func (s *store) logout(ctx context.Context, l Logout) (fresh bool, ended int64, err error) {
+func (s *store) logout(ctx context.Context, l Logout) (fresh bool, ended []lru.Key, err error) {
 	statement := logoutBySIDSQL
 	if l.SessionID == "" {
 		statement = logoutBySubjectSQL
 	}
-	err = s.db.QueryRow(ctx, statement, l.Issuer, l.TokenID, l.ExpiresAt, l.Tenant, l.Presets, l.SessionID, l.Subject).Scan(&fresh, &ended)
+	var hashes [][]byte
+	var notified int64
+	err = s.db.QueryRow(ctx, statement, l.Issuer, l.TokenID, l.ExpiresAt, l.Tenant, l.Presets, l.SessionID, l.Subject).Scan(&fresh, &hashes, &notified)
 	if err != nil {
-		return false, 0, fmt.Errorf("end sessions of a logout token: %w", err)
+		return false, nil, fmt.Errorf("end sessions of a logout token: %w", err)
+	}
+	for _, h := range hashes {
+		ended = append(ended, lru.Key(h))
 	}
 	return fresh, ended, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -58,11 +59,38 @@ type Verifier struct {
 	Catalog *catalog.Holder
 	Clock   clock.Clock
 	seen    *lru.Cache[seen]
+	current atomic.Pointer[generation]
 }
 
+// seen is a verified token. It names the catalog it was verified under by
+// number: by reference, ten thousands of tokens would keep every catalog of
+// their lifetime in memory.
 type seen struct {
-	claims  *Claims
+	claims     *Claims
+	generation uint64
+}
+
+// generation numbers a catalog, by when the verifier first saw it.
+type generation struct {
 	catalog *catalog.Catalog
+	number  uint64
+}
+
+// generation returns the number of a catalog. No number is given twice.
+func (v *Verifier) generation(c *catalog.Catalog) uint64 {
+	for {
+		g := v.current.Load()
+		if g != nil && g.catalog == c {
+			return g.number
+		}
+		next := &generation{catalog: c, number: 1}
+		if g != nil {
+			next.number = g.number + 1
+		}
+		if v.current.CompareAndSwap(g, next) {
+			return next.number
+		}
+	}
 }
 
 // NewVerifier makes a verifier.
@@ -75,8 +103,8 @@ func NewVerifier(h *catalog.Holder, c clock.Clock) *Verifier {
 // Errors: [ErrInvalid], [ErrExpired].
 func (v *Verifier) Verify(raw string) (*Claims, error) {
 	key := sha256.Sum256([]byte(raw))
-	current := v.Catalog.Current()
-	if s, ok := v.seen.Get(key); ok && s.catalog == current {
+	number := v.generation(v.Catalog.Current())
+	if s, ok := v.seen.Get(key); ok && s.generation == number {
 		if !v.Clock.Now().Before(s.claims.ExpiresAt) {
 			v.seen.Delete(key)
 			return nil, ErrExpired
@@ -87,7 +115,7 @@ func (v *Verifier) Verify(raw string) (*Claims, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.seen.Put(key, seen{claims, current})
+	v.seen.Put(key, seen{claims, number})
 	return claims, nil
 }
 
