@@ -92,14 +92,21 @@ func New(d Deps) (*Feed, error) {
 func (f *Feed) Run(ctx context.Context) error {
 	pause, failing := retryFirst, false
 	for ctx.Err() == nil {
+		started, known := clock.Monotonic(), f.etag
 		err := f.poll(ctx)
 		if err == nil {
 			if failing {
 				f.d.Log.InfoContext(ctx, "catalog feed is back")
 			}
 			pause, failing = retryFirst, false
+			if f.etag == known && clock.Since(started) < retryFirst {
+				sleep(ctx, retryFirst) // central did not hold the request; do not spin
+			}
 			continue
 		}
+		// Central may come back with an older database and count up to the
+		// same revision again, with other contents.
+		f.etag = ""
 		if ctx.Err() != nil {
 			break
 		}
@@ -107,13 +114,17 @@ func (f *Feed) Run(ctx context.Context) error {
 			f.d.Log.WarnContext(ctx, "catalog feed", "error", err)
 		}
 		failing = true
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		sleep(ctx, pause)
 		pause = min(pause*2, retryMost)
 	}
 	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 func (f *Feed) poll(ctx context.Context) error {

@@ -84,7 +84,7 @@ func (f *Follower) Run(ctx context.Context) error {
 				f.Log.InfoContext(ctx, "revocation feed is back")
 			}
 			pause, failing = retryFirst, false
-			if f.after == known && clock.Since(started) < retryFirst {
+			if f.after <= known && clock.Since(started) < retryFirst {
 				sleep(ctx, retryFirst) // the feed did not hold the request; do not spin
 			}
 			continue
@@ -161,8 +161,18 @@ func (f *Follower) query() string {
 func (f *Follower) take(p page) {
 	now := f.Clock.Now()
 	f.Set.Add(p.Entries...)
+	f.synced.Store(now.UnixMicro())
+	if p.Head < f.after {
+		// The numbers went back: the feed's database was restored from an older
+		// copy (or another process of auth is a moment behind). What it numbers
+		// from here on would be taken for known, so everything is fetched again.
+		// What is revoked already stays so.
+		clear(f.gaps)
+		f.after = -1
+		return
+	}
 	seen := make(map[int64]struct{}, len(p.Entries))
-	head := max(p.Head, f.after)
+	head := p.Head
 	for _, e := range p.Entries {
 		seen[e.Seq] = struct{}{}
 		head = max(head, e.Seq)
@@ -189,5 +199,4 @@ func (f *Follower) take(p page) {
 		clear(f.gaps)
 		f.after = -1
 	}
-	f.synced.Store(now.UnixMicro())
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -170,4 +172,29 @@ func TestFollower_TooManyGapsFetchEverything(t *testing.T) {
 	<-f.asked
 	f.answers <- page{[]Entry{entry(801, "c")}, 801}
 	f.expect(t, "", "", page{nil, 801})
+}
+
+// A database that was restored from an older copy gives numbers out again.
+func TestFollower_NumbersThatGoBackFetchEverything(t *testing.T) {
+	t.Parallel()
+	follower, f, _ := follow(t)
+	f.expect(t, "", "", page{[]Entry{entry(100, "a")}, 100})
+	f.expect(t, "100", gapsBelow(100), page{nil, 50})
+	f.expect(t, "", "", page{[]Entry{entry(51, "b")}, 51})
+	<-f.asked
+	for _, sid := range []string{"a", "b"} {
+		if _, revoked := follower.Set.Revoked(&token.Claims{SessionID: sid}); !revoked {
+			t.Errorf("%s is not revoked", sid)
+		}
+	}
+}
+
+// gapsBelow is what a first answer with nothing but one entry leaves open.
+func gapsBelow(seq int64) string {
+	var names []string
+	for n := max(0, seq-firstGaps) + 1; n < seq; n++ {
+		names = append(names, strconv.FormatInt(n, 10))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
 }
