@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -80,14 +82,47 @@ type person struct {
 }
 
 // ParseFS reads every .yaml and .yml file of a file system, in the order of
-// their names. Variables are replaced in values; one that is not in vars is an
-// error. What is wrong with the documents is kept in them ([Documents.Err]);
-// the error is for files that cannot be read.
+// their names; hidden files and folders are passed over (a mounted ConfigMap
+// has its files twice, once in such a folder). Variables are replaced in
+// values; one that is not in vars is an error. What is wrong with the documents
+// is kept in them ([Documents.Err]); the error is for files that cannot be read.
 func ParseFS(files fs.FS, vars map[string]string) (*Documents, error) {
+	docs := &Documents{}
+	if err := docs.addFS(files, "", vars); err != nil {
+		return nil, err
+	}
+	return docs, nil
+}
+
+// AddPath reads a file, or every file of a directory as [ParseFS] does.
+func (docs *Documents) AddPath(name string, vars map[string]string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("look for documents: %w", err)
+	}
+	if info.IsDir() {
+		return docs.addFS(os.DirFS(name), name, vars)
+	}
+	f, err := os.Open(filepath.Clean(name))
+	if err != nil {
+		return fmt.Errorf("read documents: %w", err)
+	}
+	err = docs.Add(name, f, vars)
+	return errors.Join(err, f.Close())
+}
+
+// addFS reads the files of a directory, whose name is put before theirs.
+func (docs *Documents) addFS(files fs.FS, dir string, vars map[string]string) error {
 	var names []string
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if hidden := name != "." && strings.HasPrefix(d.Name(), "."); hidden {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		if ext := path.Ext(name); !d.IsDir() && (ext == ".yaml" || ext == ".yml") {
 			names = append(names, name)
@@ -98,24 +133,19 @@ func ParseFS(files fs.FS, vars map[string]string) (*Documents, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for documents: %w", err)
+		return fmt.Errorf("look for documents: %w", err)
 	}
-	docs := &Documents{}
 	for _, name := range names {
-		if err := docs.file(files, name, vars); err != nil {
-			return nil, err
+		f, err := files.Open(name)
+		if err != nil {
+			return fmt.Errorf("read documents: %w", err)
+		}
+		err = docs.Add(path.Join(dir, name), f, vars)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
 		}
 	}
-	return docs, nil
-}
-
-func (docs *Documents) file(files fs.FS, name string, vars map[string]string) error {
-	f, err := files.Open(name)
-	if err != nil {
-		return fmt.Errorf("read documents: %w", err)
-	}
-	err = docs.Add(name, f, vars)
-	return errors.Join(err, f.Close())
+	return nil
 }
 
 // Add reads the documents of one file.

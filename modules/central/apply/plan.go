@@ -87,10 +87,10 @@ func (p *plan) pruned(r catalog.Ref, how Prune) bool {
 	if p.byRef[tenant] != nil {
 		return true
 	}
-	return how == PruneAll && tenant.ID != systemTenant
+	return how == PruneAll && tenant != (catalog.Ref{Kind: catalog.KindNameTenant, ID: systemTenant})
 }
 
-// result brings what the engine says of the operations to the documents.
+// refused brings what the engine says of the operations to the documents.
 func (p *plan) refused(invalid *change.Invalid) {
 	for _, problem := range invalid.Problems {
 		if d, ok := p.byRef[problem.Of]; ok {
