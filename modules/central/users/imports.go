@@ -16,6 +16,8 @@ import (
 	"versola/modules/auth/user"
 	"versola/modules/central/admin/access"
 	"versola/modules/central/admin/document"
+	"versola/modules/central/audit"
+	"versola/modules/central/catalog"
 	"versola/platform/clock"
 	"versola/platform/id"
 )
@@ -44,47 +46,76 @@ func (a *API) imports(c echo.Context) error {
 		Reports []user.Line `json:"reports"` // in the order of lines
 		LeftOff int64       `json:"reports_left_off,omitempty"`
 	}{Reports: []user.Line{}}
-	answer.Summary, err = a.d.Users.Import(ctx, stream(c), user.ImportOptions{
-		Directory: directory, Now: a.d.Clock.Now, Adopt: a.d.Adopt,
-		Check: func(n *user.New) []user.Problem {
-			problems := checkRoles(cat, directory, nil, n.Roles)
-			for tenant, roles := range n.Roles {
-				if err := who.MayGive(tenant, roles); err != nil {
-					problems = append(problems, user.Problem{Pointer: document.Join("/roles", tenant), Detail: "nobody grants more than they hold: " + err.Error()})
-				}
+	in := Importer{Users: a.d.Users, Audit: a.d.Audit, Adopt: a.d.Adopt, Clock: a.d.Clock}
+	answer.Summary, err = in.Run(ctx, cat, directory, stream(c), entry(c, "", ""), func(n *user.New) []user.Problem {
+		var problems []user.Problem
+		for tenant, roles := range n.Roles {
+			if err := who.MayGive(tenant, roles); err != nil {
+				problems = append(problems, user.Problem{Pointer: document.Join("/roles", tenant), Detail: "nobody grants more than they hold: " + err.Error()})
 			}
-			return problems
-		},
-		Record: func(ctx context.Context, tx pgx.Tx, created []id.UUID) error {
-			e := entry(c, "users.imported", tenantOf(cat, directory))
-			e.Detail = map[string]string{"directory": directory, "created": strconv.Itoa(len(created)), "first": created[0].String()}
-			return a.d.Audit.Append(ctx, tx, e)
-		},
-		Report: func(l user.Line) {
-			if len(answer.Reports) == maxReported {
-				answer.LeftOff++
-				return
-			}
-			answer.Reports = append(answer.Reports, l)
-		},
+		}
+		return problems
+	}, func(l user.Line) {
+		if len(answer.Reports) == maxReported {
+			answer.LeftOff++
+			return
+		}
+		answer.Reports = append(answer.Reports, l)
 	})
 	var broken *readError
 	switch {
 	case errors.As(err, &broken):
-		p := problem(http.StatusBadRequest, "broken_off", fmt.Sprintf("the body broke off; %d lines are settled, send it again", answer.Lines), broken.cause)
-		return p
+		return problem(http.StatusBadRequest, "broken_off", fmt.Sprintf("the body broke off; %d lines are settled, send it again", answer.Lines), broken.cause)
 	case err != nil:
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)
 }
 
+// Importer imports people into a directory.
+type Importer struct {
+	Users *user.Store
+	Audit Log
+	Adopt func(hash string) (string, error) // password.Adopt
+	Clock clock.Clock
+}
+
+// Run imports lines (see user.Store.Import). by says who does it, for the audit
+// log, which has an entry for each batch; may, where given, tells which roles
+// they may not give; report is told of lines that created nobody. Errors:
+// [ErrDirectory], the reader's, the database's.
+func (i *Importer) Run(ctx context.Context, cat *catalog.Catalog, directory string, in io.Reader, by audit.Entry, may func(n *user.New) []user.Problem,
+	report func(user.Line)) (user.Summary, error) {
+	if len(tenants(cat, directory)) == 0 {
+		return user.Summary{}, ErrDirectory
+	}
+	return i.Users.Import(ctx, in, user.ImportOptions{
+		Directory: directory, Now: i.Clock.Now, Adopt: i.Adopt, Report: report,
+		Check: func(n *user.New) []user.Problem {
+			problems := checkRoles(cat, directory, nil, n.Roles)
+			if may != nil {
+				problems = append(problems, may(n)...)
+			}
+			return problems
+		},
+		Record: func(ctx context.Context, tx pgx.Tx, created []id.UUID) error {
+			e := by
+			e.Action, e.Tenant = "users.imported", tenantOf(cat, directory)
+			e.Detail = map[string]string{"directory": directory, "created": strconv.Itoa(len(created)), "first": created[0].String()}
+			return i.Audit.Append(ctx, tx, e)
+		},
+	})
+}
+
+// ErrDirectory reports a user directory that no tenant has.
+var ErrDirectory = errors.New("no tenant has this user directory")
+
 // readError tells a sender's fault from the database's.
 type readError struct{ cause error }
 
 func (e *readError) Error() string { return "read body: " + e.cause.Error() }
 
-// body is a request's body whose sender may not stall.
+// bodyStream is a request's body whose sender may not stall.
 type bodyStream struct {
 	in      io.Reader
 	control *http.ResponseController

@@ -129,26 +129,28 @@ func body(c echo.Context, mediaType string) ([]byte, error) {
 // mergePatch is the media type of RFC 7396.
 const mergePatch = "application/merge-patch+json"
 
-// ifMatch reads the version that a change expects; 0: any ("*"). It is needed:
-// whoever has not seen what they change is told so.
-func ifMatch(c echo.Context) (int64, error) {
+// expected are the entity tags of If-Match. It is needed: whoever has not seen
+// what they change is told so.
+type expected []string
+
+func ifMatch(c echo.Context) (expected, error) {
 	values := c.Request().Header.Values("If-Match")
 	if len(values) == 0 {
-		return 0, problem(http.StatusPreconditionRequired, "if_match", "send the ETag of what you change in If-Match, or * to overwrite whatever is there", nil)
+		return nil, problem(http.StatusPreconditionRequired, "if_match_missing", "If-Match with the ETag of what is changed is needed", nil)
 	}
-	if len(values) == 1 && strings.TrimSpace(values[0]) == "*" {
-		return 0, nil
+	var tags expected
+	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		tags = append(tags, strings.TrimSpace(tag))
 	}
-	text := strings.TrimSpace(values[0])
-	version, err := strconv.ParseInt(strings.Trim(text, `"`), 10, 64)
-	if len(values) != 1 || err != nil || version < 1 || text != etag(version) {
-		return 0, changed()
-	}
-	return version, nil
+	return tags, nil
 }
 
-func changed() error {
-	return problem(http.StatusPreconditionFailed, "version", "somebody else has changed it; read it again", nil)
+// check refuses a version that is none of those expected.
+func (e expected) check(version int64) error {
+	if slices.Contains(e, "*") || slices.Contains(e, etag(version)) {
+		return nil
+	}
+	return problem(http.StatusPreconditionFailed, "changed", "somebody else has changed it: read it again", nil)
 }
 
 func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }

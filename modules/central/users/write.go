@@ -215,8 +215,8 @@ func (a *API) change(c echo.Context, next func(u *user.User) (any, error)) error
 	}
 	var after *user.User
 	err = a.act(c, func(ctx context.Context, tx pgx.Tx, cat *catalog.Catalog, u *user.User) error {
-		if expected != 0 && expected != u.Version {
-			return changed()
+		if err := expected.check(u.Version); err != nil {
+			return err
 		}
 		tree, err := next(u)
 		if err != nil {
@@ -286,8 +286,8 @@ func (a *API) remove(c echo.Context) error {
 		return err
 	}
 	err = a.act(c, func(ctx context.Context, tx pgx.Tx, cat *catalog.Catalog, u *user.User) error {
-		if expected != 0 && expected != u.Version {
-			return changed()
+		if err := expected.check(u.Version); err != nil {
+			return err
 		}
 		if _, err := a.d.Sessions.EndAll(ctx, tx, cat, u.Directory, u.ID); err != nil {
 			return err
