@@ -36,8 +36,8 @@ const (
 //	object_kind, object_id, request_id
 //	limit, after    paging: after is the "next" of the page before
 //
-// The caller is authorized already; within restricts to one tenant, empty: none.
-func (l *Log) HandleList(c echo.Context, within string) error {
+// The caller is authorized already; within restricts to tenants, nil: to none.
+func (l *Log) HandleList(c echo.Context, within []string) error {
 	q, err := parseQuery(c.QueryParams(), within, true)
 	if err != nil {
 		return err
@@ -61,11 +61,11 @@ func (l *Log) HandleList(c echo.Context, within string) error {
 }
 
 // HandleEntry answers GET /v1/audit/{seq}; the path parameter is "seq".
-func (l *Log) HandleEntry(c echo.Context, within string) error {
+func (l *Log) HandleEntry(c echo.Context, within []string) error {
 	seq, err := strconv.ParseInt(c.Param("seq"), 10, 64)
 	if err == nil {
 		var e Stored
-		if e, err = l.Entry(c.Request().Context(), Filter{Tenant: within}, seq); err == nil {
+		if e, err = l.Entry(c.Request().Context(), Filter{Within: within}, seq); err == nil {
 			return c.JSON(http.StatusOK, e)
 		}
 	}
@@ -78,15 +78,18 @@ func (l *Log) HandleEntry(c echo.Context, within string) error {
 // HandleExport answers GET /v1/audit:export with every entry that the filter
 // of [Log.HandleList] selects, oldest first, one JSON document a line. The
 // export is an entry of the log itself.
-func (l *Log) HandleExport(c echo.Context, within string, by Actor) error {
+func (l *Log) HandleExport(c echo.Context, within []string, by Actor) error {
 	q, err := parseQuery(c.QueryParams(), within, false)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	e := Entry{Action: "audit.exported", Actor: by, Tenant: within, RequestID: httpserver.RequestID(c), Detail: map[string]string{"filter": c.QueryString()}}
+	e := Entry{Action: "audit.exported", Actor: by, Tenant: q.Tenant, RequestID: httpserver.RequestID(c), Detail: map[string]string{"filter": c.QueryString()}}
 	if addr := httpserver.ClientAddr(c); addr.IsValid() {
 		e.Address = addr.String()
+	}
+	if len(within) == 1 {
+		e.Tenant = within[0] // so that its administrators see it
 	}
 	if err := l.Write(ctx, e); err != nil {
 		return err
@@ -115,7 +118,7 @@ type query struct {
 
 // parseQuery reads the parameters strictly: one that is misspelt would show
 // more than was asked for.
-func parseQuery(params url.Values, within string, paged bool) (query, error) {
+func parseQuery(params url.Values, within []string, paged bool) (query, error) {
 	q := query{limit: defaultLimit}
 	var wrong []httpserver.FieldError
 	fail := func(name, detail string) {
@@ -152,11 +155,9 @@ func parseQuery(params url.Values, within string, paged bool) (query, error) {
 			fail(name, "is not known")
 		}
 	}
-	if within != "" {
-		if q.Tenant != "" && q.Tenant != within {
-			return q, &httpserver.Problem{Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden, Reason: "not_permitted", Detail: "the role is limited to another tenant"}
-		}
-		q.Tenant = within
+	q.Within = within
+	if within != nil && q.Tenant != "" && !slices.Contains(within, q.Tenant) {
+		return q, &httpserver.Problem{Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden, Reason: "not_permitted", Detail: "the role is limited to another tenant"}
 	}
 	if len(wrong) > 0 {
 		slices.SortFunc(wrong, func(a, b httpserver.FieldError) int { return strings.Compare(a.Detail, b.Detail) })

@@ -14,7 +14,7 @@ import (
 	"versola/platform/httpserver"
 )
 
-func get(l *audit.Log, target, within string) *httptest.ResponseRecorder {
+func get(l *audit.Log, target string, within ...string) *httptest.ResponseRecorder {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { httpserver.WriteProblem(c, err) }
 	e.GET("/v1/audit", func(c echo.Context) error { return l.HandleList(c, within) })
@@ -35,7 +35,7 @@ func TestHandleList_PagesToTheEnd(t *testing.T) {
 	}
 	after, seen := "", 0
 	for range 5 {
-		w := get(l, "/v1/audit?limit=2"+after, "")
+		w := get(l, "/v1/audit?limit=2"+after)
 		var page struct {
 			Items []struct{ Seq int64 }
 			Next  string
@@ -52,7 +52,7 @@ func TestHandleList_PagesToTheEnd(t *testing.T) {
 	if seen != 5 {
 		t.Errorf("saw %d", seen)
 	}
-	if w := get(l, "/v1/audit?user=nobody", ""); !strings.Contains(w.Body.String(), `"items":[]`) {
+	if w := get(l, "/v1/audit?user=nobody"); !strings.Contains(w.Body.String(), `"items":[]`) {
 		t.Errorf("an empty page: %s", w.Body)
 	}
 }
@@ -62,14 +62,14 @@ func TestHandleList_RefusesWhatItDoesNotUnderstand(t *testing.T) {
 	l, _, _ := open(t)
 	for _, q := range []string{"limit=0", "limit=201", "limit=x", "limit=1e1", "after=0", "after=-1", "after=x", "after=99999999999999999999",
 		"from=yesterday", "to=2026-13-01T00:00:00Z", "acton=x", "actor=a&actor=b", "user=%00", "user=%ff", "user=" + strings.Repeat("x", 600)} {
-		w := get(l, "/v1/audit?"+q, "")
+		w := get(l, "/v1/audit?"+q)
 		name, _, _ := strings.Cut(q, "=")
 		if w.Code != 400 || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), "parameter "+name) {
 			t.Errorf("%.40s: %d %s", q, w.Code, w.Body)
 		}
 	}
 	for _, path := range []string{"/v1/audit/x", "/v1/audit/0", "/v1/audit/99999999999999999999", "/v1/audit/-1"} {
-		if w := get(l, path, ""); w.Code != 404 {
+		if w := get(l, path); w.Code != 404 {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
@@ -104,7 +104,7 @@ func TestHandleExport_IsOneDocumentALineAndAnEntryItself(t *testing.T) {
 		}
 		write(t, l, entries...)
 	}
-	w := get(l, "/v1/audit:export?action="+url.QueryEscape("test."), "")
+	w := get(l, "/v1/audit:export?action="+url.QueryEscape("test."))
 	lines := strings.Split(strings.TrimSuffix(w.Body.String(), "\n"), "\n")
 	if w.Code != 200 || len(lines) != 2100 || w.Header().Get("Content-Type") != "application/x-ndjson" {
 		t.Fatalf("%d, %d lines, %s", w.Code, len(lines), w.Header())

@@ -18,9 +18,11 @@ var ErrNotFound = errors.New("no such audit entry")
 type Filter struct {
 	From, To time.Time // To is exclusive
 	// Action is one action, or a prefix that ends with ".": "client.".
-	Action     string
-	Actor      string // the actor's id
-	Tenant     string // the tenant that it concerns
+	Action string
+	Actor  string // the actor's id
+	Tenant string // the tenant that it concerns
+	// Within restricts to tenants, whatever else is asked for; nil: to none.
+	Within     []string
 	User       string // the person that it concerns
 	ObjectKind string
 	ObjectID   string // with ObjectKind
@@ -148,6 +150,9 @@ func (f Filter) where() (string, []any) {
 		if c.value != "" {
 			add(c.condition, c.value)
 		}
+	}
+	if f.Within != nil {
+		add("tenant_id = ANY($%d)", f.Within)
 	}
 	return where.String(), args
 }
