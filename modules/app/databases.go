@@ -42,7 +42,7 @@ func (p *process) pool(ctx context.Context, c DatabaseConfig, name string) (*pos
 	if err != nil {
 		return nil, err
 	}
-	p.onClose(func() error { opened.Close(); return nil })
+	p.onClose(func() error { return closePool(opened) })
 	p.ready.add(name, func() error {
 		ping, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -52,6 +52,21 @@ func (p *process) pool(ctx context.Context, c DatabaseConfig, name string) (*pos
 		return nil
 	})
 	return opened, nil
+}
+
+// closePool waits for the connections in use, but not for ever.
+func closePool(pool *postgres.DB) error {
+	done := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(poolTimeout):
+		return errors.New("connections to the database were still in use")
+	}
 }
 
 // schema migrates where that was asked for, and otherwise checks. A database

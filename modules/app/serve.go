@@ -25,9 +25,14 @@ import (
 	"versola/platform/telemetry"
 )
 
-// shutdownTimeout bounds the whole of a shutdown; an orchestrator is told to
-// wait a little longer than this before it kills.
-const shutdownTimeout = 15 * time.Second
+// A shutdown takes 15 s at the most, which an orchestrator is told to wait for
+// before it kills: [httpserver.DrainTimeout] for requests in flight, then these,
+// then what the private database needs to stop.
+const (
+	backgroundTimeout = 2 * time.Second
+	telemetryTimeout  = time.Second
+	poolTimeout       = time.Second
+)
 
 // ServeOptions says what to serve.
 type ServeOptions struct {
@@ -129,7 +134,7 @@ func (p *process) open(ctx context.Context) error {
 		return fmt.Errorf("set up telemetry: %w", err)
 	}
 	p.onClose(func() error {
-		closing, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		closing, cancel := context.WithTimeout(context.Background(), telemetryTimeout)
 		defer cancel()
 		return p.telemetry.Shutdown(closing)
 	})
@@ -278,7 +283,7 @@ func (p *process) waitFor(group *errgroup.Group) error {
 			return nil
 		}
 		return err
-	case <-time.After(shutdownTimeout - httpserver.DrainTimeout):
+	case <-time.After(backgroundTimeout):
 		return errors.New("background work did not stop in time")
 	}
 }

@@ -40,8 +40,9 @@ const (
 	// DefaultMaxBody is the largest body where a listener sets none: forms and
 	// JSON documents of identity are a few KiB.
 	DefaultMaxBody = 256 << 10
-	// DrainTimeout is how long shutdown waits for requests in flight.
-	DrainTimeout = 10 * time.Second
+	// DrainTimeout is how long shutdown waits for requests in flight: half of
+	// the 15 s that a whole shutdown may take.
+	DrainTimeout = 7500 * time.Millisecond
 )
 
 // Options describes a listener.
