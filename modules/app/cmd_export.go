@@ -70,7 +70,7 @@ func writeExport(s *catalog.Snapshot, o export.Options, to string, stdout io.Wri
 		if err := export.Write(&b, s, o); err != nil {
 			return err
 		}
-		return writePrivate(to, b.Bytes())
+		return writeExported(to, b.Bytes())
 	}
 	entries, err := os.ReadDir(to)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -95,15 +95,15 @@ func writeExport(s *catalog.Snapshot, o export.Options, to string, stdout io.Wri
 		return err
 	}
 	for name, b := range files {
-		if err := writePrivate(filepath.Join(to, filepath.FromSlash(name)), []byte(b.String())); err != nil {
+		if err := writeExported(filepath.Join(to, filepath.FromSlash(name)), []byte(b.String())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writePrivate makes a file that its owner alone reads: it may hold secrets.
-func writePrivate(name string, raw []byte) error {
+// writeExported makes a file that its owner alone reads: it may hold secrets.
+func writeExported(name string, raw []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("make the output's directory: %w", err)
 	}
