@@ -45,7 +45,7 @@ type Deps struct {
 	Users    *user.Store
 	Catalog  *catalog.Holder
 	Sessions Sessions
-	Limits   Limits
+	Limits   Limits // nil: they cannot be reset here, the process has no key of theirs
 	Hasher   Hasher
 	// Adopt checks a password hash of another system: password.Adopt.
 	Adopt  func(hash string) (string, error)
@@ -67,7 +67,7 @@ const ImportRoute = "/v1/directories/:directory/users\\:import"
 // Handlers are the handlers by operationId. The router authenticates and
 // authorizes before them (see admin/access).
 func (a *API) Handlers() map[string]echo.HandlerFunc {
-	return map[string]echo.HandlerFunc{
+	handlers := map[string]echo.HandlerFunc{
 		"list-users":          a.list,
 		"create-user":         a.create,
 		"import-users":        a.imports,
@@ -84,4 +84,8 @@ func (a *API) Handlers() map[string]echo.HandlerFunc {
 		"reset-user-limits":   a.resetLimits,
 		"list-user-events":    a.events,
 	}
+	if a.d.Limits == nil {
+		delete(handlers, "reset-user-limits")
+	}
+	return handlers
 }
