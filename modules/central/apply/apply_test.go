@@ -419,7 +419,7 @@ func FuzzParse(f *testing.F) {
 		if err := docs.Add("fuzz", strings.NewReader(text), map[string]string{"A": "b"}); err != nil {
 			t.Skip()
 		}
-		before := change.NewView(&catalog.Snapshot{}, nil, validate.Rules{})
+		before := change.NewView(&catalog.Snapshot{}, nil)
 		p := newPlan(&Applier{Deps: Deps{Random: rand.Reader}}, before, docs, PruneAll)
 		next := &catalog.Snapshot{}
 		for _, op := range p.ops {

@@ -391,4 +391,3 @@ func BenchmarkDo_OneClientOfTenThousand(b *testing.B) {
 		w.do(b, Put{Spec: c})
 	}
 }
-

@@ -58,7 +58,7 @@ func (e *Engine) View(ctx context.Context) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := NewView(s, metas, e.Rules)
+	v := NewView(s, metas)
 	e.keep(v)
 	return v, nil
 }
@@ -155,7 +155,7 @@ func (e *Engine) Locked(ctx context.Context, tx pgx.Tx) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewView(s, metas, e.Rules), nil
+	return NewView(s, metas), nil
 }
 
 func (e *Engine) record(ctx context.Context, tx pgx.Tx, actor Actor, r *Result) error {

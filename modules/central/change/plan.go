@@ -24,6 +24,7 @@ type plan struct {
 	next    *catalog.Snapshot // shares the lists of the kinds that are not in owned
 	owned   map[string]bool
 	touched []catalog.Ref // in the order of the operations, each once
+	seen    map[catalog.Ref]bool
 	put     map[catalog.Ref]bool
 	secrets map[catalog.Ref][]NewSecret
 	// problems are those that the operations have by themselves.
@@ -32,7 +33,7 @@ type plan struct {
 
 func newPlan(e *Engine, before *View) *plan {
 	next := *before.snapshot
-	return &plan{engine: e, before: before, next: &next, owned: map[string]bool{}, put: map[catalog.Ref]bool{}, secrets: map[catalog.Ref][]NewSecret{}}
+	return &plan{engine: e, before: before, next: &next, owned: map[string]bool{}, seen: map[catalog.Ref]bool{}, put: map[catalog.Ref]bool{}, secrets: map[catalog.Ref][]NewSecret{}}
 }
 
 // own makes the list of a kind the plan's to change.
@@ -49,7 +50,8 @@ func (p *plan) do(op Op) error {
 	if !ok {
 		return fmt.Errorf("kind %q: %w", r.Kind, ErrNotFound)
 	}
-	if !slices.Contains(p.touched, r) {
+	if !p.seen[r] {
+		p.seen[r] = true
 		p.touched = append(p.touched, r)
 	}
 	p.own(k)
@@ -317,8 +319,13 @@ func (p *plan) check(changes []Change) error {
 		problems = append(problems, validate.Fixed(was, is)...)
 	}
 	// What is wrong elsewhere counts only when these operations make it so.
-	for _, problem := range p.engine.Rules.Snapshot(p.next) {
-		if p.put[problem.Of] || !p.before.problems()[problem] {
+	tenants := p.tenants()
+	known := map[validate.Problem]bool{}
+	for _, problem := range p.engine.Rules.Part(p.before.snapshot, tenants) {
+		known[problem] = true
+	}
+	for _, problem := range p.engine.Rules.Part(p.next, tenants) {
+		if p.put[problem.Of] || !known[problem] {
 			problems = append(problems, problem)
 		}
 	}
@@ -326,6 +333,20 @@ func (p *plan) check(changes []Change) error {
 		return &Invalid{Problems: problems}
 	}
 	return nil
+}
+
+// tenants are those that the operations are about.
+func (p *plan) tenants() map[string]bool {
+	out := map[string]bool{}
+	for _, r := range p.touched {
+		switch {
+		case r.Tenant != "":
+			out[r.Tenant] = true
+		case r.Kind == catalog.KindNameTenant:
+			out[r.ID] = true
+		}
+	}
+	return out
 }
 
 // unused refuses to delete what is referred to by what stays.
@@ -384,7 +405,7 @@ func (p *plan) write(ctx context.Context, tx pgx.Tx, changes []Change) (*View, e
 		return nil, err
 	}
 	p.next.Revision = revision
-	return NewView(p.next, metas, p.engine.Rules), nil
+	return NewView(p.next, metas), nil
 }
 
 func (p *plan) store(w *store.Writes, k *catalog.Kind, c *Change) error {

@@ -7,7 +7,6 @@ import (
 
 	"versola/modules/central/catalog"
 	"versola/modules/central/store"
-	"versola/modules/central/validate"
 	"versola/platform/id"
 )
 
@@ -18,7 +17,6 @@ type View struct {
 
 	snapshot *catalog.Snapshot
 	metas    map[catalog.Ref]store.Meta
-	problems func() map[validate.Problem]bool
 	uses     func() map[catalog.Ref][]Use
 }
 
@@ -35,15 +33,8 @@ type SecretInfo struct {
 }
 
 // NewView returns a snapshot as a view. The snapshot must not change after.
-func NewView(s *catalog.Snapshot, metas map[catalog.Ref]store.Meta, rules validate.Rules) *View {
+func NewView(s *catalog.Snapshot, metas map[catalog.Ref]store.Meta) *View {
 	v := &View{Revision: s.Revision, snapshot: s, metas: metas}
-	v.problems = sync.OnceValue(func() map[validate.Problem]bool {
-		found := map[validate.Problem]bool{}
-		for _, p := range rules.Snapshot(s) {
-			found[p] = true
-		}
-		return found
-	})
 	v.uses = sync.OnceValue(func() map[catalog.Ref][]Use { return usesOf(s) })
 	return v
 }

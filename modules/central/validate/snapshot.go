@@ -36,39 +36,43 @@ const (
 )
 
 // Snapshot checks a whole configuration.
-func (r Rules) Snapshot(s *catalog.Snapshot) []Problem {
-	c := newCheck(r, s)
+func (r Rules) Snapshot(s *catalog.Snapshot) []Problem { return r.Part(s, nil) }
+
+// Part checks what belongs to some tenants, those tenants, and what belongs to
+// the deployment: all that a change of their entities can make wrong, provided
+// that nothing is deleted that others refer to. No tenants: everything.
+func (r Rules) Part(s *catalog.Snapshot, tenants map[string]bool) []Problem {
+	c := newCheck(r, s, tenants)
 	for i := range s.Edges {
 		c.edge(&s.Edges[i])
 	}
-	for i := range s.Tenants {
-		c.tenant(&s.Tenants[i])
-	}
-	for i := range s.Scopes {
-		c.scope(&s.Scopes[i])
-	}
-	for i := range s.Resources {
-		c.resource(&s.Resources[i])
-	}
-	for i := range s.Permissions {
-		c.permission(&s.Permissions[i])
-	}
-	for i := range s.Roles {
-		c.role(&s.Roles[i])
-	}
-	for i := range s.Clients {
-		c.client(&s.Clients[i])
-	}
-	for i := range s.Presets {
-		c.preset(&s.Presets[i])
-	}
+	each(c, s.Tenants, c.tenant)
+	each(c, s.Scopes, c.scope)
+	each(c, s.Resources, c.resource)
+	each(c, s.Permissions, c.permission)
+	each(c, s.Roles, c.role)
+	each(c, s.Clients, c.client)
+	each(c, s.Presets, c.preset)
 	c.rest(s)
 	return c.found
+}
+
+// each checks the entities that the check is of.
+func each[T any, P interface {
+	*T
+	catalog.Entity
+}](c *check, list []T, one func(P)) {
+	for i := range list {
+		if e := P(&list[i]); c.has(e.Ref()) {
+			one(e)
+		}
+	}
 }
 
 // check is one pass over a snapshot, with what references look up.
 type check struct {
 	Rules
+	only    map[string]bool // tenants; nil: all
 	found   []Problem
 	edges   map[string]bool
 	tenants map[string]*catalog.TenantSpec
@@ -78,10 +82,19 @@ type check struct {
 	cookies map[[2]string]string // edge, cookie name -> preset
 }
 
+// has tells whether the check is of an entity.
+func (c *check) has(r Ref) bool {
+	tenant := r.Tenant
+	if r.Kind == KindTenant {
+		tenant = r.ID
+	}
+	return c.only == nil || c.only[tenant]
+}
+
 const kindEndpoint = "endpoint"
 
-func newCheck(r Rules, s *catalog.Snapshot) *check {
-	c := &check{Rules: r, edges: map[string]bool{}, tenants: map[string]*catalog.TenantSpec{}, exists: map[Ref]bool{},
+func newCheck(r Rules, s *catalog.Snapshot, only map[string]bool) *check {
+	c := &check{Rules: r, only: only, edges: map[string]bool{}, tenants: map[string]*catalog.TenantSpec{}, exists: map[Ref]bool{},
 		clients: map[Ref]*catalog.ClientSpec{}, presets: map[[2]string]string{}, cookies: map[[2]string]string{}}
 	for _, e := range s.Edges {
 		c.edges[e.ID] = true
@@ -89,27 +102,42 @@ func newCheck(r Rules, s *catalog.Snapshot) *check {
 	for i := range s.Tenants {
 		c.tenants[s.Tenants[i].ID] = &s.Tenants[i]
 	}
-	for _, e := range s.Scopes {
-		c.exists[Ref{Kind: KindScope, Tenant: e.Tenant, ID: e.ID}] = true
-	}
-	for _, e := range s.DetailTypes {
-		c.exists[Ref{Kind: KindDetailType, Tenant: e.Tenant, ID: e.ID}] = true
-	}
-	for _, e := range s.Themes {
-		c.exists[Ref{Kind: KindTheme, Tenant: e.Tenant, ID: e.ID}] = true
-	}
-	for _, e := range s.Permissions {
-		c.exists[Ref{Kind: KindPermission, Tenant: e.Tenant, ID: e.ID}] = true
-	}
-	for _, r := range s.Resources {
-		for _, e := range r.Endpoints {
-			c.exists[Ref{Kind: kindEndpoint, Tenant: r.Tenant, ID: r.ID + ":" + e.ID}] = true
+	note(c, s.Scopes)
+	note(c, s.DetailTypes)
+	note(c, s.Themes)
+	note(c, s.Permissions)
+	for i := range s.Resources {
+		r := &s.Resources[i]
+		if !c.has(r.Ref()) {
+			continue
+		}
+		for j := range r.Endpoints {
+			c.exists[Ref{Kind: kindEndpoint, Tenant: r.Tenant, ID: r.ID + ":" + r.Endpoints[j].ID}] = true
 		}
 	}
 	for i := range s.Clients {
-		c.clients[Ref{Kind: KindClient, Tenant: s.Clients[i].Tenant, ID: s.Clients[i].ID}] = &s.Clients[i]
+		if ref := s.Clients[i].Ref(); c.has(ref) {
+			c.clients[ref] = &s.Clients[i]
+		}
+	}
+	// Names of presets are unique for an edge, over all tenants.
+	for i := range s.Presets {
+		if e := &s.Presets[i]; !c.has(e.Ref()) {
+			c.presets[[2]string{e.Edge, e.ID}] = e.Tenant
+			if e.CookieName != "" {
+				c.cookies[[2]string{e.Edge, e.CookieName}] = e.Tenant + "/" + e.ID
+			}
+		}
 	}
 	return c
+}
+
+// note makes entities known to those that refer to them.
+func note[T any, P interface {
+	*T
+	catalog.Entity
+}](c *check, list []T) {
+	each(c, list, func(e P) { c.exists[e.Ref()] = true })
 }
 
 func (c *check) of(kind, tenant, id string) problems {

@@ -120,17 +120,15 @@ func (c *check) rest(s *catalog.Snapshot) {
 		p.text("name", d.Name)
 		c.unsupported(p, d)
 	}
-	for i := range s.Claims {
-		e := &s.Claims[i]
+	each(c, s.Claims, func(e *catalog.ClaimSpec) {
 		p := c.of(KindClaim, e.Tenant, e.ID)
 		p.err("id", ScopeID(e.ID))
 		c.tenantExists(p, e.Tenant)
 		p.text("name", e.Name)
 		p.text("description", e.Description)
 		c.unsupported(p, e)
-	}
-	for i := range s.DetailTypes {
-		e := &s.DetailTypes[i]
+	})
+	each(c, s.DetailTypes, func(e *catalog.AuthorizationDetailType) {
 		p := c.of(KindDetailType, e.Tenant, e.ID)
 		p.err("id", ScopeID(e.ID))
 		c.tenantExists(p, e.Tenant)
@@ -138,19 +136,11 @@ func (c *check) rest(s *catalog.Snapshot) {
 		p.text("description", e.Description)
 		p.err("schema", Schema(e.Schema))
 		c.unsupported(p, e)
-	}
-	for i := range s.Themes {
-		c.theme(&s.Themes[i])
-	}
-	for i := range s.Texts {
-		c.overrides(&s.Texts[i])
-	}
-	for i := range s.Templates {
-		c.template(&s.Templates[i])
-	}
-	for i := range s.Webhooks {
-		c.webhook(&s.Webhooks[i])
-	}
+	})
+	each(c, s.Themes, c.theme)
+	each(c, s.Texts, c.overrides)
+	each(c, s.Templates, c.template)
+	each(c, s.Webhooks, c.webhook)
 }
 
 // theme: what a page's style may not do is to fetch or to leave its element.
