@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,10 +15,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"versola/modules/central/admin"
+	"versola/modules/central/admin/access"
+	"versola/modules/central/admin/idempotency"
+	"versola/modules/central/audit"
 	"versola/modules/central/catalog"
+	"versola/modules/central/change"
 	"versola/modules/central/copy"
 	"versola/modules/central/feed"
+	"versola/modules/central/keys"
 	"versola/modules/central/store"
+	"versola/modules/central/validate"
 	"versola/platform/clock"
 	"versola/platform/postgres"
 	"versola/platform/secret"
@@ -50,8 +57,15 @@ type Deps struct {
 	Issuer      string       // auth's public URL, without a trailing slash
 	RootTenant  string       // the tenant served at Issuer itself
 	StateDir    string       // where the copy of the catalog is kept
-	Log         *slog.Logger
-	Meter       metric.Meter
+	// KeyPolicy is the schedule of the signing keys.
+	KeyPolicy keys.Policy
+	Rules     validate.Rules // what configuration is validated by
+	Revoked   access.Revoked // tells of tokens of administrators; nil: none is
+	// Users makes the handlers that administer people, by operationId; nil:
+	// there are none.
+	Users func(*audit.Log) map[string]echo.HandlerFunc
+	Log   *slog.Logger
+	Meter metric.Meter
 }
 
 // Module is central in one process.
@@ -61,6 +75,10 @@ type Module struct {
 	copy     *copy.File
 	feed     *feed.Feed
 	admin    *admin.API
+	audit    *audit.Log
+	events   *audit.Sink
+	keys     *keys.Rotator
+	engine   *change.Engine
 	metrics  metrics
 	wake     chan struct{}
 	interval time.Duration // of the poll
@@ -85,13 +103,54 @@ func New(d Deps) (*Module, error) {
 	}
 	m := &Module{
 		Deps: d, compiler: &catalog.Compiler{Open: keyring.Open}, copy: file,
-		feed: feed.New(d.Catalog, d.Clock, feed.Wait), admin: admin.New(d.Catalog, d.Clock), wake: make(chan struct{}, 1), interval: pollEvery,
+		feed: feed.New(d.Catalog, d.Clock, feed.Wait), wake: make(chan struct{}, 1), interval: pollEvery,
 	}
 	if m.metrics, err = newMetrics(d.Meter, d.Catalog, d.Clock); err != nil {
 		return nil, err
 	}
-	return m, nil
+	if m.audit, err = audit.New(audit.Deps{DB: d.DB, Clock: d.Clock, Encryption: d.Encryption}); err != nil {
+		return nil, err
+	}
+	if m.events, err = audit.NewSink(m.audit, d.Log, d.Meter); err != nil {
+		return nil, err
+	}
+	m.keys, err = keys.New(keys.Deps{DB: d.DB, Encryption: d.Encryption, Clock: d.Clock, Log: d.Log, Audit: m.audit, Policy: d.KeyPolicy})
+	if err != nil {
+		return nil, err
+	}
+	return m, m.makeAdmin()
 }
+
+// makeAdmin makes the administration API and what it works with.
+func (m *Module) makeAdmin() (err error) {
+	m.engine, err = change.New(change.Deps{DB: m.DB, Encryption: m.Encryption, Clock: m.Clock, Random: m.Random, Rules: m.Rules, Auditor: m.audit})
+	if err != nil {
+		return err
+	}
+	once, err := idempotency.New(m.DB, m.Encryption, m.Clock)
+	if err != nil {
+		return err
+	}
+	handlers := admin.AuditHandlers(m.audit)
+	maps.Copy(handlers, admin.KeyHandlers(m.keys))
+	if m.Users != nil {
+		maps.Copy(handlers, m.Users(m.audit))
+	}
+	m.admin, err = admin.New(admin.Deps{Catalog: m.Catalog, Engine: m.engine, Clock: m.Clock, Revoked: m.Revoked, Once: once, Handlers: handlers})
+	return err
+}
+
+// Engine returns what changes configuration.
+func (m *Module) Engine() *change.Engine { return m.engine }
+
+// Audit returns the deployment's audit log.
+func (m *Module) Audit() *audit.Log { return m.audit }
+
+// Events takes what is to be in the audit log and must not wait for it.
+func (m *Module) Events() *audit.Sink { return m.events }
+
+// Keys returns what rotates the deployment's signing keys.
+func (m *Module) Keys() *keys.Rotator { return m.keys }
 
 // Mount adds the routes of the internal listener: the feed for edges and the
 // administration API.
@@ -138,6 +197,8 @@ func (m *Module) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return listener.Run(ctx) })
 	group.Go(func() error { return m.follow(ctx) })
+	group.Go(func() error { return m.keys.Run(ctx) })
+	group.Go(func() error { return m.events.Run(ctx) })
 	return group.Wait()
 }
 

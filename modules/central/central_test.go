@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
-var keys = []secret.Key{{ID: "k", Value: []byte("0123456789abcdef0123456789abcdef")}}
+var encryption = []secret.Key{{ID: "k", Value: []byte("0123456789abcdef0123456789abcdef")}}
 
 // live is how soon a change must be in the catalog.
 const live = time.Second
@@ -38,7 +38,7 @@ type process struct {
 }
 
 // newProcess makes a module of its own on a database.
-func newProcess(t *testing.T, url, listenURL, stateDir string, keys []secret.Key) *process {
+func newProcess(t testing.TB, url, listenURL, stateDir string, encryption []secret.Key) *process {
 	t.Helper()
 	dbx, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 	if err != nil {
@@ -46,7 +46,7 @@ func newProcess(t *testing.T, url, listenURL, stateDir string, keys []secret.Key
 	}
 	t.Cleanup(dbx.Close)
 	m, err := New(Deps{DB: dbx, DatabaseURL: listenURL, Catalog: catalog.NewHolder(), Clock: clock.System{}, Random: rand.Reader,
-		Encryption: keys, Issuer: "http://localhost:8080", RootTenant: "demo", StateDir: stateDir,
+		Encryption: encryption, Issuer: "http://localhost:8080", RootTenant: "demo", StateDir: stateDir,
 		Log: slog.New(slog.DiscardHandler), Meter: noop.Meter{}})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func newProcess(t *testing.T, url, listenURL, stateDir string, keys []secret.Key
 }
 
 // run starts following; it ends with the test.
-func (p *process) run(t *testing.T) {
+func (p *process) run(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -69,7 +69,7 @@ func (p *process) run(t *testing.T) {
 }
 
 // await waits until the catalog is as wanted.
-func (p *process) await(t *testing.T, within time.Duration, want func(*catalog.Catalog) bool) {
+func (p *process) await(t testing.TB, within time.Duration, want func(*catalog.Catalog) bool) {
 	t.Helper()
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
@@ -96,7 +96,7 @@ func named(name string) func(*catalog.Catalog) bool {
 // rename writes the demo tenant under a name.
 func rename(t *testing.T, dbx *postgres.DB, name string) {
 	t.Helper()
-	engine, err := change.New(change.Deps{DB: dbx, Encryption: keys, Clock: clock.System{}, Random: rand.Reader, Rules: validate.Rules{Development: true}})
+	engine, err := change.New(change.Deps{DB: dbx, Encryption: encryption, Clock: clock.System{}, Random: rand.Reader, Rules: validate.Rules{Development: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func rename(t *testing.T, dbx *postgres.DB, name string) {
 func TestCatalog_AChangeIsLiveWithinASecond(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t, db.Auth(), db.Central())
-	p := newProcess(t, url, url, t.TempDir(), keys)
+	p := newProcess(t, url, url, t.TempDir(), encryption)
 	p.interval = time.Hour // the notification alone
 	p.run(t)
 	rename(t, p.db, "one")
@@ -130,7 +130,7 @@ func TestCatalog_AChangeIsLiveWithinASecond(t *testing.T) {
 func TestCatalog_ABurstOfChangesEndsAtTheLast(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t, db.Auth(), db.Central())
-	p := newProcess(t, url, url, t.TempDir(), keys)
+	p := newProcess(t, url, url, t.TempDir(), encryption)
 	p.interval = time.Hour
 	p.run(t)
 	for _, name := range strings.Fields("a b c d e f g h i j k l m n o p last") {
@@ -142,7 +142,7 @@ func TestCatalog_ABurstOfChangesEndsAtTheLast(t *testing.T) {
 func TestCatalog_WithoutNotificationsThePollFindsTheChange(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t, db.Auth(), db.Central())
-	p := newProcess(t, url, "postgres://127.0.0.1:1/nowhere", t.TempDir(), keys)
+	p := newProcess(t, url, "postgres://127.0.0.1:1/nowhere", t.TempDir(), encryption)
 	p.interval = 50 * time.Millisecond
 	p.run(t)
 	rename(t, p.db, "polled")
@@ -152,7 +152,7 @@ func TestCatalog_WithoutNotificationsThePollFindsTheChange(t *testing.T) {
 func TestCatalog_WhatDoesNotReadLeavesTheLastGoodOne(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t, db.Auth(), db.Central())
-	p := newProcess(t, url, url, t.TempDir(), keys)
+	p := newProcess(t, url, url, t.TempDir(), encryption)
 	rename(t, p.db, "good")
 	if err := p.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestCatalog_WhatDoesNotReadLeavesTheLastGoodOne(t *testing.T) {
 
 func TestCatalog_AnOutageIsSurvivedAndThenCaughtUpWith(t *testing.T) {
 	url := pgtest.New(t, db.Auth(), db.Central())
-	p := newProcess(t, url, url, t.TempDir(), keys)
+	p := newProcess(t, url, url, t.TempDir(), encryption)
 	p.run(t)
 	rename(t, p.db, "before")
 	p.await(t, live, named("before"))
@@ -200,14 +200,17 @@ func TestCatalog_AnOutageIsSurvivedAndThenCaughtUpWith(t *testing.T) {
 	}
 	pgtest.Start(t)
 	// Whatever happened meanwhile was not notified to anyone.
-	rename(t, newProcess(t, url, url, t.TempDir(), keys).db, "after")
+	rename(t, newProcess(t, url, url, t.TempDir(), encryption).db, "after")
 	p.await(t, 2*live, named("after"))
+	// And the listener hears again: the poll would take longer.
+	rename(t, p.db, "again")
+	p.await(t, live, named("again"))
 }
 
 func TestLoad_StartsFromTheCopyOnDiskWithoutADatabase(t *testing.T) {
 	url := pgtest.New(t, db.Auth(), db.Central())
 	dir := filepath.Join(t.TempDir(), "state")
-	first := newProcess(t, url, url, dir, keys)
+	first := newProcess(t, url, url, dir, encryption)
 	rename(t, first.db, "kept")
 	if err := first.Load(t.Context()); err != nil {
 		t.Fatal(err)
@@ -222,14 +225,14 @@ func TestLoad_StartsFromTheCopyOnDiskWithoutADatabase(t *testing.T) {
 		t.Errorf("the copy can be read by anyone (%v)", err)
 	}
 	pgtest.Stop(t)
-	second := newProcess(t, url, url, dir, keys)
+	second := newProcess(t, url, url, dir, encryption)
 	if err := second.Load(t.Context()); err != nil || !named("kept")(second.Catalog.Current()) || second.Ready() != nil {
 		t.Fatalf("without a database: %v", err)
 	}
 	if second.Catalog.Age(clock.System{}) >= 0 {
 		t.Error("a copy counts as having heard the source")
 	}
-	third := newProcess(t, url, url, t.TempDir(), keys)
+	third := newProcess(t, url, url, t.TempDir(), encryption)
 	if err := third.Load(t.Context()); !errors.Is(err, ErrNoCatalog) || third.Ready() == nil {
 		t.Errorf("without database and copy: %v", err)
 	}
@@ -240,7 +243,7 @@ func TestLoad_StartsFromTheCopyOnDiskWithoutADatabase(t *testing.T) {
 	if err := os.WriteFile(file, append(raw[:len(raw)-1], raw[len(raw)-1]^1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := newProcess(t, url, url, dir, keys).Load(t.Context()); !errors.Is(err, secret.ErrOpen) {
+	if err := newProcess(t, url, url, dir, encryption).Load(t.Context()); !errors.Is(err, secret.ErrOpen) {
 		t.Errorf("an altered copy: %v", err)
 	}
 	// Both go on trying, and find the database when it is back.

@@ -1,145 +1,128 @@
 package admin
 
 import (
-	"bytes"
-	"crypto/sha256"
-	_ "embed"
-	"encoding/base64"
-	"html/template"
+	"fmt"
 	"net/http"
-	"net/url"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/central/admin/access"
+	"versola/modules/central/admin/idempotency"
 	"versola/modules/central/catalog"
+	"versola/modules/central/change"
+	"versola/modules/central/openapi"
 	"versola/platform/clock"
 )
 
-// API is the administration API.
-type API struct {
-	holder *catalog.Holder
-	clock  clock.Clock
+// Deps is what the API works with.
+type Deps struct {
+	Catalog *catalog.Holder
+	Engine  *change.Engine
+	Clock   clock.Clock
+	Revoked access.Revoked     // nil: no token is
+	Once    *idempotency.Store // nil: Idempotency-Key is ignored
+	// Handlers serve other parts' operations, by operationId.
+	Handlers map[string]echo.HandlerFunc
 }
 
-// New makes the API over a holder's catalog.
-func New(holder *catalog.Holder, c clock.Clock) *API { return &API{holder: holder, clock: c} }
+// API is the administration API.
+type API struct {
+	Deps
+	gate       *access.Gate
+	operations []openapi.Operation
+	handlers   map[string]echo.HandlerFunc
+}
+
+// New makes the API. Errors: an OpenAPI document that cannot be read, a
+// handler of an operation that it does not have.
+func New(d Deps) (*API, error) {
+	operations, err := openapi.Operations()
+	if err != nil {
+		return nil, err
+	}
+	a := &API{Deps: d, gate: &access.Gate{Catalog: d.Catalog, Clock: d.Clock, Revoked: d.Revoked}, operations: operations}
+	a.handlers = map[string]echo.HandlerFunc{
+		"overview": a.overview, "openapi": describe, "me": a.me,
+		"list-client-secrets": a.listSecrets, "create-client-secret": a.createSecret, "delete-client-secret": a.deleteSecret,
+	}
+	for _, k := range kinds {
+		a.entity(k)
+	}
+	for id, h := range d.Handlers {
+		a.handlers[id] = h
+	}
+	known := map[string]bool{}
+	for _, op := range operations {
+		known[op.ID] = true
+	}
+	for id := range a.handlers {
+		if !known[id] {
+			return nil, fmt.Errorf("the OpenAPI document has no operation %s", id)
+		}
+	}
+	return a, nil
+}
 
 // Mount adds the routes.
 func (a *API) Mount(g *echo.Group) {
-	g.GET("/", a.overview, a.authenticate)
-	g.GET("/v1/me", a.me, a.authenticate)
-	g.GET("/v1/tenants", a.tenants, a.authenticate)
-	g.GET("/v1/tenants/:tenant/clients", a.clients, a.authenticate)
+	for _, op := range a.operations {
+		h, ok := a.handlers[op.ID]
+		switch {
+		case !ok:
+		case op.Public:
+			g.Add(op.Method, route(op.Path), h)
+		default:
+			chain := []echo.MiddlewareFunc{a.gate.Authenticate, a.gate.Authorize(op)}
+			if op.Idempotent && a.Once != nil {
+				chain = append(chain, a.Once.Once(callerName))
+			}
+			g.Add(op.Method, route(op.Path), h, chain...)
+		}
+	}
 }
 
-func (a *API) me(c echo.Context) error { return c.JSON(http.StatusOK, c.Get(callerKey)) }
-
-// tenantView is a tenant as the API shows it.
-type tenantView struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Profile   string `json:"security_profile"`
-	Directory string `json:"directory"`
-	Edge      string `json:"edge,omitempty"`
-	Issuer    string `json:"issuer"`
-	Clients   int    `json:"clients"`
-}
-
-func (a *API) tenants(c echo.Context) error {
-	return c.JSON(http.StatusOK, map[string]any{"items": tenantViews(a.holder.Current())})
-}
-
-func tenantViews(cat *catalog.Catalog) []tenantView {
-	out := []tenantView{}
-	for _, t := range cat.Tenants() {
-		out = append(out, tenantView{ID: t.ID, Name: t.Name, Profile: string(t.Profile), Directory: t.Directory,
-			Edge: t.Edge, Issuer: t.Issuer, Clients: len(t.Clients())})
+// Unserved returns the operations of the document that have no handler.
+func (a *API) Unserved() []string {
+	var out []string
+	for _, op := range a.operations {
+		if a.handlers[op.ID] == nil {
+			out = append(out, op.ID)
+		}
 	}
 	return out
 }
 
-// clientView is a client as the API shows it: without its secrets.
-type clientView struct {
-	ID           string   `json:"id"`
-	Name         string   `json:"name"`
-	Kind         string   `json:"kind"`
-	AuthMethod   string   `json:"auth_method"`
-	GrantTypes   []string `json:"grant_types"`
-	RedirectURIs []string `json:"redirect_uris,omitempty"`
-	Scopes       []string `json:"scopes,omitempty"`
-	Permissions  []string `json:"permissions,omitempty"`
-	Audiences    []string `json:"audiences,omitempty"`
-	Disabled     bool     `json:"disabled"`
-	Secrets      int      `json:"secrets"` // how many are valid
+// route writes a path of the document as the router does: {name} is :name, and
+// a colon is escaped.
+func route(path string) string {
+	return strings.NewReplacer(":", `\:`, "{", ":", "}", "").Replace(path)
 }
 
-func (a *API) clients(c echo.Context) error {
-	t, ok := a.holder.Current().Tenant(c.Param("tenant"))
-	if !ok {
-		return problem(http.StatusNotFound, "tenant_unknown", "there is no such tenant", nil)
-	}
-	return c.JSON(http.StatusOK, map[string]any{"items": clientViews(t)})
+func callerName(c echo.Context) string {
+	w := access.From(c)
+	return w.Client + " " + w.Subject
 }
 
-func clientViews(t *catalog.Tenant) []clientView {
-	out := []clientView{}
-	for _, c := range t.Clients() {
-		out = append(out, clientView{ID: c.ID, Name: c.Name.Default(), Kind: string(c.Kind), AuthMethod: string(c.AuthMethod),
-			GrantTypes: c.GrantTypes, RedirectURIs: c.RedirectURIs, Scopes: c.Scopes, Permissions: c.Permissions,
-			Audiences: c.Audiences, Disabled: c.Disabled, Secrets: len(c.Secrets)})
-	}
-	return out
+func describe(c echo.Context) error {
+	return c.Blob(http.StatusOK, "application/yaml", openapi.Document)
 }
 
-//go:embed overview.css
-var style string
-
-//go:embed overview.html
-var page string
-
-var overviewPage = template.Must(template.New("overview").Parse(page))
-
-// styleHash allows the page's one style element by its content.
-var styleHash = func() string {
-	sum := sha256.Sum256([]byte(style))
-	return base64.StdEncoding.EncodeToString(sum[:])
-}()
-
-type overviewTenant struct {
-	tenantView
-	List []clientView
-}
-
-func (a *API) overview(c echo.Context) error {
-	cat := a.holder.Current()
-	data := struct {
-		Style    template.CSS
-		Revision int64
-		Issuer   string
-		Tenants  []overviewTenant
-	}{template.CSS(style), cat.Revision, cat.Issuer, nil} //nolint:gosec // our own embedded file
-	for _, t := range tenantViews(cat) {
-		full, _ := cat.Tenant(t.ID)
-		data.Tenants = append(data.Tenants, overviewTenant{t, clientViews(full)})
+// me tells who calls and what they reach.
+func (a *API) me(c echo.Context) error {
+	answer := struct {
+		*access.Caller
+		Everywhere []string            `json:"everywhere"`
+		Within     map[string][]string `json:"within"`
+	}{access.From(c), []string{}, map[string][]string{}}
+	for _, op := range a.operations {
+		r := answer.Reach(op.ID)
+		if r.All {
+			answer.Everywhere = append(answer.Everywhere, op.ID)
+		}
+		for _, tenant := range r.Tenants {
+			answer.Within[tenant] = append(answer.Within[tenant], op.ID)
+		}
 	}
-	var body bytes.Buffer
-	if err := overviewPage.Execute(&body, data); err != nil {
-		return err
-	}
-	h := c.Response().Header()
-	// The sign-out form is redirected to the issuer, which counts as its target.
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+styleHash+"'; form-action 'self' "+origin(cat.Issuer)+
-		"; base-uri 'none'; frame-ancestors 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	// Not "no-referrer": the sign-out form would be sent with "Origin: null".
-	h.Set("Referrer-Policy", "same-origin")
-	return c.HTMLBlob(http.StatusOK, body.Bytes())
-}
-
-func origin(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
+	return c.JSON(http.StatusOK, answer)
 }

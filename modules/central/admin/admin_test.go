@@ -1,124 +1,23 @@
-package admin
+package admin_test
 
 import (
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
-	"versola/modules/central/catalog"
-	"versola/platform/clock"
-	"versola/platform/httpserver"
-	"versola/platform/id"
-	"versola/platform/jose"
+	"versola/modules/central/openapi"
 )
-
-var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-type fixture struct {
-	echo   *echo.Echo
-	signer *jose.Signer
-}
-
-const secretText = "a-very-secret-secret"
-
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	key, err := jose.Generate(jose.ES256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := jose.NewSigner("", jose.ES256, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := signer.Public().JWK()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &catalog.Snapshot{Revision: 42, Issuer: "http://localhost:8080", RootTenant: "demo",
-		Tenants: []catalog.TenantSpec{{ID: "demo", Name: "Demo <b>Bank</b>"}, {ID: "system", Name: "System"}},
-		Clients: []catalog.ClientSpec{{Tenant: "demo", ID: "web", Name: catalog.Plain("Web"), Kind: catalog.KindWeb, AuthMethod: catalog.AuthBasic, GrantTypes: []string{"authorization_code"},
-			Secrets: []catalog.SealedSecret{{ID: id.UUID{1}, Sealed: []byte(secretText)}}}},
-		Keys: []catalog.KeySpec{{ID: signer.Public().ID, Alg: "ES256", State: catalog.KeyActive, Public: public}},
-	}
-	c, err := (&catalog.Compiler{Open: func(b []byte, _ string) ([]byte, error) { return b, nil }}).Compile(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	holder := catalog.NewHolder()
-	holder.Set(c)
-	e := echo.New()
-	e.HTTPErrorHandler = func(err error, c echo.Context) { httpserver.WriteProblem(c, err) }
-	New(holder, clock.NewFake(now)).Mount(e.Group(""))
-	return &fixture{e, signer}
-}
-
-// token makes an administrator's token with some claims changed; nil removes.
-func (f *fixture) token(t *testing.T, typ string, change map[string]any) string {
-	t.Helper()
-	claims := map[string]any{"iss": "http://localhost:8080/t/system", "sub": "someone", "aud": "central", "client_id": "console", "tenant": "system",
-		"roles": []string{"admin"}, "iat": now.Unix(), "exp": now.Unix() + 300, "jti": "j"}
-	for k, v := range change {
-		if v == nil {
-			delete(claims, k)
-		} else {
-			claims[k] = v
-		}
-	}
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := f.signer.Sign(typ, payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "Bearer " + token
-}
-
-func (f *fixture) get(path, authorization string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodGet, path, nil)
-	if authorization != "" {
-		r.Header.Set("Authorization", authorization)
-	}
-	w := httptest.NewRecorder()
-	f.echo.ServeHTTP(w, r)
-	return w
-}
-
-var paths = []string{"/", "/v1/me", "/v1/tenants", "/v1/tenants/demo/clients"}
-
-func TestAPI_AnswersAnAdministratorAndShowsNoSecret(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	for _, path := range paths {
-		for _, aud := range []any{"central", []string{"other", "central"}} {
-			w := f.get(path, f.token(t, "at+jwt", map[string]any{"aud": aud}))
-			if w.Code != http.StatusOK {
-				t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
-			}
-			if strings.Contains(w.Body.String(), secretText) || strings.Contains(w.Body.String(), "sealed") {
-				t.Errorf("GET %s shows a secret: %s", path, w.Body)
-			}
-		}
-	}
-	if w := f.get("/v1/tenants/none/clients", f.token(t, "at+jwt", nil)); w.Code != http.StatusNotFound {
-		t.Errorf("an unknown tenant: %d", w.Code)
-	}
-	if w := f.get("/v1/me", f.token(t, "at+jwt", nil)); strings.TrimSpace(w.Body.String()) != `{"sub":"someone","client_id":"console","tenant":"system","roles":["admin"]}` {
-		t.Errorf("me: %s", w.Body)
-	}
-}
 
 func TestAPI_RefusesEveryoneElse(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	stranger := newFixture(t)
+	f, stranger := newFixture(t), newSigner(t)
+	other := &fixture{signer: stranger}
+	f.revoked = func(sid, gid, jti, sub string, issued time.Time) bool {
+		return sid == "ended" || jti == "taken-back" || sub == "0198a000-0000-7000-8000-00000000dead" && issued.Equal(now)
+	}
+	changed := func(name string, v any) string { return f.token(t, "at+jwt", map[string]any{name: v}) }
 	for name, c := range map[string]struct {
 		authorization string
 		status        int
@@ -128,43 +27,128 @@ func TestAPI_RefusesEveryoneElse(t *testing.T) {
 		"not a token":                {"Bearer x", 401},
 		"an ID token":                {f.token(t, "JWT", nil), 401},
 		"no type":                    {f.token(t, "", nil), 401},
-		"another's signature":        {stranger.token(t, "at+jwt", nil), 401},
-		"another audience":           {f.token(t, "at+jwt", map[string]any{"aud": "bank"}), 401},
-		"no audience":                {f.token(t, "at+jwt", map[string]any{"aud": nil}), 401},
-		"another tenant's issuer":    {f.token(t, "at+jwt", map[string]any{"iss": "http://localhost:8080"}), 401},
-		"unknown issuer":             {f.token(t, "at+jwt", map[string]any{"iss": "http://localhost:8080/t/system/"}), 401},
-		"another tenant":             {f.token(t, "at+jwt", map[string]any{"tenant": "demo"}), 401},
-		"expired":                    {f.token(t, "at+jwt", map[string]any{"exp": now.Unix()}), 401},
-		"no expiry":                  {f.token(t, "at+jwt", map[string]any{"exp": nil}), 401},
-		"from the future":            {f.token(t, "at+jwt", map[string]any{"iat": now.Unix() + 60}), 401},
-		"no subject":                 {f.token(t, "at+jwt", map[string]any{"sub": ""}), 401},
-		"no roles":                   {f.token(t, "at+jwt", map[string]any{"roles": nil}), 403},
-		"another role":               {f.token(t, "at+jwt", map[string]any{"roles": []string{"administrator", "Admin"}}), 403},
-		"roles that are not a list":  {f.token(t, "at+jwt", map[string]any{"roles": "admin"}), 401},
+		"another's signature":        {other.token(t, "at+jwt", nil), 401},
+		"another audience":           {changed("aud", "bank"), 401},
+		"no audience":                {changed("aud", nil), 401},
+		"another tenant's issuer":    {changed("iss", "http://localhost:8080"), 401},
+		"unknown issuer":             {changed("iss", "http://localhost:8080/t/system/"), 401},
+		"another tenant":             {changed("tenant", "demo"), 401},
+		"expired":                    {changed("exp", now.Unix()), 401},
+		"no expiry":                  {changed("exp", nil), 401},
+		"from the future":            {changed("iat", now.Unix()+60), 401},
+		"no subject":                 {changed("sub", ""), 401},
+		"an unknown client":          {changed("client_id", "none"), 401},
+		"a service with roles":       {changed("sub", "console"), 401},
+		"an ended session":           {changed("sid", "ended"), 401},
+		"a revoked token":            {changed("jti", "taken-back"), 401},
+		"a disabled person":          {changed("sub", "0198a000-0000-7000-8000-00000000dead"), 401},
+		"no roles":                   {changed("roles", nil), 403},
+		"another role":               {changed("roles", []string{"administrator", "Admin"}), 403},
+		"another tenant's role":      {changed("roles", []string{"customer"}), 403},
+		"roles that are not a list":  {changed("roles", "admin"), 401},
 		"a second Authorization was": {f.token(t, "at+jwt", nil) + ", Bearer x", 401},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, path := range paths {
-				w := f.get(path, c.authorization)
-				if w.Code != c.status || w.Header().Get("WWW-Authenticate") == "" || strings.Contains(w.Body.String(), "Demo") {
-					t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
-				}
+		for _, path := range []string{"/", "/v1/me", "/v1/tenants", "/v1/tenants/demo/clients", "/v1/audit"} {
+			a := f.call(t, c.authorization, http.MethodGet, path, nil)
+			if a.Code != c.status || a.Header().Get("WWW-Authenticate") == "" || strings.Contains(a.Body.String(), "Demo") {
+				t.Errorf("%s: GET %s: %d %s", name, path, a.Code, a.Body)
 			}
-		})
+		}
 	}
 }
 
-func TestOverview_EscapesAndAllowsOnlyItsOwnStyle(t *testing.T) {
+// mayRole tells what a role may, by what roles are for and not by how they are
+// declared.
+func mayRole(role string, op openapi.Operation) bool {
+	people := strings.Contains(op.Path, "/users")
+	read := op.Method == http.MethodGet
+	support := slices.Contains([]string{"reset-user-password", "end-user-sessions", "end-user-session", "remove-user-factor", "reset-user-limits"}, op.ID)
+	secure := slices.Contains([]string{"update-user", "create-client-secret", "delete-client-secret", "rotate-keys", "retire-key"}, op.ID)
+	logs := strings.HasPrefix(op.Path, "/v1/audit")
+	switch role {
+	case "admin":
+		return true
+	case "security":
+		return read || support || secure
+	case "support":
+		return read && !logs || support
+	case "auditor":
+		return read
+	case "viewer":
+		return read && !people && !logs
+	case "demo-admin": // in its own tenant
+		inTenant := strings.Contains(op.Path, "{tenant}") || people
+		return inTenant && op.ID != "delete-tenant" || op.Filtered
+	}
+	return false
+}
+
+func TestAPI_EveryOperationWithEveryRole(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	w := f.get("/", f.token(t, "at+jwt", nil))
-	body, policy := w.Body.String(), w.Header().Get("Content-Security-Policy")
-	if !strings.Contains(body, "Demo &lt;b&gt;Bank") || !strings.Contains(body, "<strong>42</strong>") {
-		t.Errorf("body: %s", body)
+	operations, err := openapi.Operations()
+	must(t, err)
+	for _, role := range []string{"admin", "security", "support", "auditor", "viewer", "demo-admin", "none"} {
+		token := f.as(t, role)
+		for _, op := range operations {
+			if op.Public {
+				continue
+			}
+			for _, tenant := range []string{"demo", "other", "system", "missing"} {
+				path := strings.NewReplacer("{tenant}", tenant, "{directory}", tenant, "{id}", "nothing", "{secret}", "0198a000-0000-7000-8000-000000000001",
+					"{user}", "0198a000-0000-7000-8000-000000000001", "{session}", "x", "{factor}", "password", "{seq}", "1").Replace(op.Path)
+				want := mayRole(role, op)
+				if role == "demo-admin" && tenant != "demo" && path != op.Path && op.ID != "get-audit-entry" {
+					want = false
+				}
+				// Nothing is changed: what is let through lacks a body or a version.
+				a := f.call(t, token, op.Method, path, nil)
+				if a.Code >= 500 {
+					t.Errorf("%s as %s: %d %s", op.ID, role, a.Code, a.Body)
+				}
+				if got := a.Code != http.StatusUnauthorized && a.Code != http.StatusForbidden; got != want {
+					t.Errorf("%s as %s in %s: %d, allowed should be %v", op.ID, role, tenant, a.Code, want)
+				}
+			}
+		}
 	}
-	if !strings.Contains(body, "<style>"+style+"</style>") || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, styleHash) ||
-		!strings.Contains(policy, "form-action 'self' http://localhost:8080;") {
+}
+
+func TestAPI_AServiceReachesWhatItsPermissionsDo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.call(t, f.as(t, "admin"), http.MethodPost, "/v1/tenants/system/clients", map[string]any{"id": "terraform", "client_kind": "service",
+		"auth_method": "client_secret_basic", "grant_types": []string{"client_credentials"}, "permissions": []string{"view-configuration"}, "audiences": []string{"central"}})
+	if a.Code != http.StatusCreated || a.text("client_secret") == "" {
+		t.Fatalf("create: %d %s", a.Code, a.Body)
+	}
+	f.sync(t)
+	token := f.token(t, "at+jwt", map[string]any{"sub": "terraform", "client_id": "terraform", "roles": nil, "sid": nil, "gid": nil})
+	if a := f.call(t, token, http.MethodGet, "/v1/tenants/demo/clients", nil); a.Code != http.StatusOK {
+		t.Errorf("what it may: %d %s", a.Code, a.Body)
+	}
+	if a := f.call(t, token, http.MethodGet, "/v1/audit", nil); a.Code != http.StatusForbidden {
+		t.Errorf("what it may not: %d %s", a.Code, a.Body)
+	}
+	v := f.call(t, f.as(t, "admin"), http.MethodPatch, "/v1/tenants/system/clients/terraform", map[string]any{"disabled": true}, "If-Match", "*")
+	if v.Code != http.StatusOK {
+		t.Fatalf("disable: %d %s", v.Code, v.Body)
+	}
+	f.sync(t)
+	if a := f.call(t, token, http.MethodGet, "/v1/tenants/demo/clients", nil); a.Code != http.StatusUnauthorized {
+		t.Errorf("disabled: %d %s", a.Code, a.Body)
+	}
+}
+
+func TestOverview_AllowsOnlyItsOwnStyleAndShowsWhatIsReached(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.call(t, f.as(t, "demo-admin"), http.MethodGet, "/", nil)
+	body, policy := a.Body.String(), a.Header().Get("Content-Security-Policy")
+	if a.Code != http.StatusOK || !strings.Contains(body, "demo-web") || strings.Contains(body, "console") {
+		t.Errorf("%d %s", a.Code, body)
+	}
+	if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "form-action 'self' http://localhost:8080;") {
 		t.Errorf("policy %s", policy)
 	}
 }

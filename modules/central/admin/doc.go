@@ -1,17 +1,19 @@
-// Package admin is the administration API and its start page, read-only in
-// this version.
+// Package admin is the administration API and its start page.
 //
-//	GET /                          a page: tenants, clients, edges, revision
-//	GET /v1/me                     who the caller is
-//	GET /v1/tenants                all tenants
-//	GET /v1/tenants/{id}/clients   a tenant's clients
+// The API is what the OpenAPI document (package openapi) says: a route is made
+// for each of its operations that has a handler here or in what other parts of
+// central bring ([Deps.Handlers]).
 //
-// Callers are real identities: an access token (RFC 9068) of the system tenant
-// for the audience "central", of a person with the role "admin" in it. The edge
-// forwards it (resource "central", forward_token); a script may present it
-// itself. Whether the token was revoked is the edge's to know; the listener is
-// not public.
+//	request -> authenticate -> authorize (admin/access) -> once (idempotency)
+//	        -> handler: parse, change.Engine.Do, render
 //
-// Nothing here ever answers with a secret, sealed or not: answers are made of
-// types of their own, never of the catalog's.
+// Entities of all kinds are handled alike: a kind's name in paths is in
+// [kinds], and what differs between kinds is theirs (catalog.Kind, validate).
+// Reads come from the database's current revision, so that whoever writes reads
+// what they wrote, whichever process answers.
+//
+// Invariants: every change goes through change.Engine, with the version that
+// the caller saw (If-Match), and with the caller's right to grant what it
+// grants checked under the lock; nothing answers with a secret but the request
+// that made it.
 package admin

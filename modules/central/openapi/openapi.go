@@ -23,6 +23,8 @@ type Operation struct {
 	Path     string // with parameters as {name}
 	Filtered bool   // see the package comment
 	Public   bool   // needs no caller: "security: []"
+	// Idempotent operations take an Idempotency-Key.
+	Idempotent bool
 }
 
 // operation is what is read of one; the rest is for readers and validators.
@@ -30,7 +32,13 @@ type operation struct {
 	ID       string       `yaml:"operationId"`
 	Filtered bool         `yaml:"x-versola-filtered"`
 	Security *[]yaml.Node `yaml:"security"`
+
+	Parameters []struct {
+		Ref string `yaml:"$ref"`
+	} `yaml:"parameters"`
 }
+
+const idempotencyKey = "#/components/parameters/idempotencyKey"
 
 var methods = []string{"get", "put", "post", "delete", "patch"}
 
@@ -62,7 +70,11 @@ func Operations() ([]Operation, error) {
 				return nil, fmt.Errorf("operationId %s is that of %s and of %s", o.ID, other, path)
 			}
 			seen[o.ID] = path
-			out = append(out, Operation{ID: o.ID, Method: strings.ToUpper(method), Path: path,
+			idempotent := false
+			for _, p := range o.Parameters {
+				idempotent = idempotent || p.Ref == idempotencyKey
+			}
+			out = append(out, Operation{Idempotent: idempotent, ID: o.ID, Method: strings.ToUpper(method), Path: path,
 				Filtered: o.Filtered, Public: o.Security != nil && len(*o.Security) == 0})
 		}
 	}

@@ -1,0 +1,303 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/lestrrat-go/jwx/v2/jwk"
+	"github.com/pb33f/libopenapi"
+	validator "github.com/pb33f/libopenapi-validator"
+
+	"versola/db"
+	"versola/modules/auth/user"
+	"versola/modules/central/admin"
+	"versola/modules/central/admin/idempotency"
+	"versola/modules/central/apply"
+	"versola/modules/central/audit"
+	"versola/modules/central/catalog"
+	"versola/modules/central/change"
+	"versola/modules/central/keys"
+	"versola/modules/central/openapi"
+	"versola/modules/central/seed"
+	"versola/modules/central/store"
+	"versola/modules/central/validate"
+	"versola/platform/clock"
+	"versola/platform/httpserver"
+	"versola/platform/jose"
+	"versola/platform/pgtest"
+	"versola/platform/postgres"
+	"versola/platform/secret"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
+
+var (
+	now        = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	encryption = []secret.Key{{ID: "k", Value: []byte("0123456789abcdef0123456789abcdef")}}
+)
+
+// fixture is the API over a database that has the system and the demo tenant,
+// and a tenant "other".
+type fixture struct {
+	handler http.Handler
+	db      *postgres.DB
+	engine  *change.Engine
+	holder  *catalog.Holder
+	signer  *jose.Signer
+	clock   *clock.Fake
+	revoked func(sid, gid, jti, sub string, issued time.Time) bool
+}
+
+type plainHasher struct{}
+
+func (plainHasher) Hash(_ context.Context, plain string) (string, error) {
+	return "hash of " + plain, nil
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{db: pgtest.Open(t, db.Auth(), db.Central()), holder: catalog.NewHolder(), signer: newSigner(t), clock: clock.NewFake(now)}
+	log, err := audit.New(audit.Deps{DB: f.db, Clock: f.clock, Encryption: encryption})
+	must(t, err)
+	f.engine, err = change.New(change.Deps{DB: f.db, Encryption: encryption, Clock: f.clock, Random: rand.Reader,
+		Rules: validate.Rules{Development: true}, Auditor: log})
+	must(t, err)
+	f.seed(t)
+	once, err := idempotency.New(f.db, encryption, f.clock)
+	must(t, err)
+	rotator, err := keys.New(keys.Deps{DB: f.db, Encryption: encryption, Clock: f.clock, Log: slog.New(slog.DiscardHandler), Audit: log})
+	must(t, err)
+	handlers := admin.AuditHandlers(log)
+	for id, h := range admin.KeyHandlers(rotator) {
+		handlers[id] = h
+	}
+	operations, err := openapi.Operations()
+	must(t, err)
+	for _, op := range operations {
+		if strings.Contains(op.Path, "/users") { // another package's
+			handlers[op.ID] = func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }
+		}
+	}
+	api, err := admin.New(admin.Deps{Catalog: f.holder, Engine: f.engine, Clock: f.clock, Once: once, Handlers: handlers,
+		Revoked: func(sid, gid, jti, sub string, issued time.Time) bool {
+			return f.revoked != nil && f.revoked(sid, gid, jti, sub, issued)
+		}})
+	must(t, err)
+	if missing := api.Unserved(); len(missing) > 0 {
+		t.Errorf("operations without a handler: %v", missing)
+	}
+	s := httpserver.New(httpserver.Options{Name: "internal", Log: slog.New(slog.DiscardHandler)})
+	api.Mount(s.Echo.Group(""))
+	f.handler = s.Echo
+	return f
+}
+
+func (f *fixture) seed(t *testing.T) {
+	t.Helper()
+	applier := apply.New(apply.Deps{DB: f.db, Engine: f.engine, Users: user.NewStore(f.db, rand.Reader), Hasher: plainHasher{}, Clock: f.clock, Random: rand.Reader})
+	deps := seed.Deps{DB: f.db, Applier: applier, Clock: f.clock}
+	params := seed.Params{EdgeID: "edge", EdgeURL: "http://localhost:8095", EdgeJWKS: edgeKeys(t), CentralURL: "http://127.0.0.1:8090",
+		BankURL: "http://127.0.0.1:8100", AdminPassword: "a-first-password"}
+	_, err := seed.System(t.Context(), deps, params)
+	must(t, err)
+	_, err = seed.Demo(t.Context(), deps, params)
+	must(t, err)
+	f.put(t, &catalog.TenantSpec{ID: "other", Name: "Other", Profile: catalog.ProfileStandard, Directory: "other"},
+		&catalog.RoleSpec{Tenant: "other", ID: "customer"})
+}
+
+// put changes the configuration and shows it to the API.
+func (f *fixture) put(t *testing.T, specs ...catalog.Entity) {
+	t.Helper()
+	var ops []change.Op
+	for _, s := range specs {
+		ops = append(ops, change.Put{Spec: s})
+	}
+	_, err := f.engine.Do(t.Context(), change.System("test"), ops, change.Options{})
+	must(t, err)
+	f.sync(t)
+}
+
+// sync makes the database's configuration the process's catalog.
+func (f *fixture) sync(t *testing.T) {
+	t.Helper()
+	s, err := store.Load(t.Context(), f.db)
+	must(t, err)
+	public, err := f.signer.Public().JWK()
+	must(t, err)
+	s.Issuer, s.RootTenant = "http://localhost:8080", "demo"
+	s.Keys = []catalog.KeySpec{{ID: f.signer.Public().ID, Alg: "ES256", State: catalog.KeyActive, Public: public}}
+	keyring, err := secret.NewKeyring(encryption, catalog.SealPurpose)
+	must(t, err)
+	c, err := (&catalog.Compiler{Open: keyring.Open}).Compile(s)
+	must(t, err)
+	f.holder.Set(c)
+}
+
+// token makes an administrator's token with some claims changed; nil removes.
+func (f *fixture) token(t *testing.T, typ string, change map[string]any) string {
+	t.Helper()
+	claims := map[string]any{"iss": "http://localhost:8080/t/system", "sub": "0198a000-0000-7000-8000-000000000001", "aud": "central", "client_id": "console",
+		"tenant": "system", "roles": []string{"admin"}, "iat": now.Unix(), "exp": now.Unix() + 300, "jti": "j", "sid": "s", "gid": "g"}
+	for k, v := range change {
+		if v == nil {
+			delete(claims, k)
+		} else {
+			claims[k] = v
+		}
+	}
+	payload, err := json.Marshal(claims)
+	must(t, err)
+	token, err := f.signer.Sign(typ, payload)
+	must(t, err)
+	return "Bearer " + token
+}
+
+// as returns the token of somebody with roles.
+func (f *fixture) as(t *testing.T, roles ...string) string {
+	t.Helper()
+	return f.token(t, "at+jwt", map[string]any{"roles": roles})
+}
+
+// answer is an answer and its document.
+type answer struct {
+	*httptest.ResponseRecorder
+	doc map[string]any
+}
+
+func (a answer) text(name string) string { s, _ := a.doc[name].(string); return s }
+
+// pointers are those that a problem names.
+func (a answer) pointers() []string {
+	var out []string
+	list, _ := a.doc["errors"].([]any)
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		p, _ := m["pointer"].(string)
+		out = append(out, p)
+	}
+	return out
+}
+
+// call sends a request: body is a document, or a string as it is. Headers are
+// name, value, name, value.
+func (f *fixture) call(t *testing.T, authorization, method, path string, body any, headers ...string) answer {
+	t.Helper()
+	var raw []byte
+	switch b := body.(type) {
+	case nil:
+	case string:
+		raw = []byte(b)
+	default:
+		var err error
+		raw, err = json.Marshal(b)
+		must(t, err)
+	}
+	r := httptest.NewRequest(method, path, bytes.NewReader(raw))
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+		if method == http.MethodPatch {
+			r.Header.Set("Content-Type", "application/merge-patch+json")
+		}
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.handler.ServeHTTP(w, r)
+	a := answer{ResponseRecorder: w}
+	if strings.HasSuffix(strings.Split(w.Header().Get("Content-Type"), ";")[0], "json") && !strings.HasSuffix(path, ":export") {
+		if err := json.Unmarshal(w.Body.Bytes(), &a.doc); err != nil {
+			t.Errorf("%s %s: %v: %s", method, path, err, w.Body)
+		}
+	}
+	checkAnswer(t, r, raw, w)
+	return a
+}
+
+var described = func() validator.Validator {
+	document, err := libopenapi.NewDocument(openapi.Document)
+	if err != nil {
+		panic(err)
+	}
+	v, errs := validator.NewValidator(document)
+	if len(errs) > 0 {
+		panic(errors.Join(errs...))
+	}
+	return v
+}()
+
+// checkAnswer holds an answer to the document, and the request too where it
+// succeeded.
+func checkAnswer(t *testing.T, r *http.Request, body []byte, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if w.Code == http.StatusNotFound || w.Code == http.StatusMethodNotAllowed || strings.Contains(r.URL.Path, "/users") || strings.HasSuffix(r.URL.Path, ":export") {
+		return // lines of JSON are no document that the validator reads
+	}
+	res := w.Result()
+	defer func() { _ = res.Body.Close() }()
+	again := r.Clone(context.Background())
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	if ok, wrong := described.ValidateHttpResponse(again, res); !ok {
+		for _, e := range wrong {
+			t.Errorf("%s %s: %d is not as described: %s: %s %v\n%s", r.Method, r.URL, w.Code, e.Message, e.Reason, e.SchemaValidationErrors, w.Body)
+		}
+	}
+	if w.Code >= 300 {
+		return
+	}
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	if ok, wrong := described.ValidateHttpRequest(again); !ok {
+		for _, e := range wrong {
+			t.Errorf("%s %s succeeded and is not as described: %s: %s %v", r.Method, r.URL, e.Message, e.Reason, e.SchemaValidationErrors)
+		}
+	}
+}
+
+func newSigner(t *testing.T) *jose.Signer {
+	t.Helper()
+	key, err := jose.Generate(jose.ES256)
+	must(t, err)
+	signer, err := jose.NewSigner("", jose.ES256, key)
+	must(t, err)
+	return signer
+}
+
+func edgeKeys(t *testing.T) json.RawMessage {
+	t.Helper()
+	set := jwk.NewSet()
+	for _, use := range []string{"sig", "enc"} {
+		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		must(t, err)
+		k, err := jwk.FromRaw(private.Public())
+		must(t, err)
+		must(t, errors.Join(jwk.AssignKeyID(k), k.Set(jwk.KeyUsageKey, use), set.AddKey(k)))
+	}
+	raw, err := json.Marshal(set)
+	must(t, err)
+	return raw
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
