@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"crypto/ecdsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +66,13 @@ func publicKey(k jwk.Key) error {
 	case jwk.ECDSAPublicKey:
 		if c := k.Crv(); c != jwa.P256 && c != jwa.P384 && c != jwa.P521 {
 			return fmt.Errorf("is on the curve %s: P-256, P-384 and P-521 are accepted", c)
+		}
+		var raw ecdsa.PublicKey
+		if err := k.Raw(&raw); err != nil {
+			return errors.New("cannot be read")
+		}
+		if _, err := raw.ECDH(); err != nil {
+			return errors.New("is not a point of its curve")
 		}
 	case jwk.OKPPublicKey:
 		if c := k.Crv(); c != jwa.Ed25519 && c != jwa.X25519 {
