@@ -5,8 +5,7 @@
 // types of package catalog. Files may hold several documents; a directory is
 // every .yaml and .yml file in it.
 //
-//	files ──Parse──> Documents ──Apply──> lock, read, overlay, validate,
-//	                                      write what differs, compile ──> Changes
+//	files ──Parse──> Documents ──Apply──> operations ──package change──> Changes
 //
 // Invariants:
 //
@@ -17,9 +16,9 @@
 //     values do not appear in errors;
 //   - applying twice changes nothing: what does not differ is not written, so
 //     the revision does not move;
-//   - what is committed compiles: the new configuration is read back and
-//     compiled before the commit;
-//   - what no document names stays as it is.
+//   - what is committed compiles;
+//   - what no document names stays as it is, unless it is pruned: from the tenants
+//     that documents declare, or everything but the system tenant.
 //
 // A document replaces its entity whole, with two exceptions. A client without
 // "secret" or "secrets" keeps those it has. A person is created and then left
