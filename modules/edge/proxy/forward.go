@@ -35,6 +35,11 @@ const (
 	idleTimeout = 50 * time.Second
 	// maxResponseHeader bounds an upstream's header.
 	maxResponseHeader = 256 << 10
+	// flushWithin bounds how long a piece of an answer of known length is held
+	// back, for an upstream that dawdles. Answers of unknown length and events
+	// are flushed at once whatever this says. At once for all would cost each
+	// small answer a goroutine and a second write.
+	flushWithin = 50 * time.Millisecond
 	// bufferSize is that of io.Copy.
 	bufferSize = 32 << 10
 )
@@ -75,7 +80,7 @@ func (h *Handler) reverseProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        h.rewrite,
 		Transport:      roundTripper{},
-		FlushInterval:  -1,
+		FlushInterval:  flushWithin,
 		BufferPool:     &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}},
 		ModifyResponse: modify,
 		ErrorLog:       slog.NewLogLogger(h.d.Log.Handler(), slog.LevelDebug),

@@ -28,7 +28,9 @@ var ours = []string{"x-versola-", "x-forwarded-"}
 var dropped = set(
 	"authorization", "proxy-authorization", "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip",
 	"x-original-url", "x-rewrite-url", "x-original-uri", "x-original-host", "x-host",
-	"x-http-method-override", "x-http-method", "x-method-override", "x-request-id",
+	"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-envoy-original-path", "x-request-id",
+	"client-ip", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-envoy-external-address", "x-original-forwarded-for",
+	"x-original-for", "x-original-proto", "x-scheme", "remote-user", "x-remote-user", "remote-addr", "x-remote-addr", "x-remote-ip",
 )
 
 // framing are names that pass as they are, and not in a spelling that gateways

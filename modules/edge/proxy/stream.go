@@ -21,6 +21,9 @@ const (
 	// at most 32 KiB: the slowest network takes seconds, and who reads nothing
 	// at all must not hold an upstream's connection.
 	writeTimeout = 60 * time.Second
+	// smallAnswer is what net/http buffers (2 KiB): an answer of one such piece
+	// waits for no client, and is spared the deadline.
+	smallAnswer = 2 << 10
 	// rearmAfter keeps a fast stream from setting a deadline for each piece.
 	rearmAfter = 5 * time.Second
 )
@@ -35,6 +38,7 @@ type writer struct {
 	own      http.Header   // what the edge has set besides the request id; nil: nothing
 	informed bool          // an informational answer has passed
 	timeout  time.Duration // of one piece
+	begun    bool
 	armed    time.Time
 }
 
@@ -80,18 +84,28 @@ func (w *writer) setID(h http.Header) {
 
 // Write implements http.ResponseWriter.
 func (w *writer) Write(b []byte) (int, error) {
-	if now := clock.Monotonic(); w.armed.IsZero() || now.Sub(w.armed) > rearmAfter {
-		w.armed = now
-		_ = w.control.SetWriteDeadline(now.Add(w.timeout))
+	if w.begun || len(b) > smallAnswer {
+		if now := clock.Monotonic(); w.armed.IsZero() || now.Sub(w.armed) > rearmAfter {
+			w.armed = now
+			_ = w.control.SetWriteDeadline(now.Add(w.timeout))
+		}
 	}
+	w.begun = true
 	return w.res.Write(b)
 }
 
 // Unwrap serves http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.res }
 
-// finish lets the connection's next request begin without a deadline.
+// finish lets the connection's next request begin without a deadline. Of an
+// answer that breaks off, the client gets what there is before its connection
+// closes: it tells a truncated answer from none. It must be deferred.
 func (w *writer) finish() {
+	if v := recover(); v != nil {
+		_ = w.control.SetWriteDeadline(clock.Monotonic().Add(w.timeout))
+		_ = w.control.Flush()
+		panic(v)
+	}
 	if !w.armed.IsZero() {
 		_ = w.control.SetWriteDeadline(time.Time{})
 	}
