@@ -17,6 +17,8 @@ import (
 	"versola/modules/auth"
 	"versola/modules/central"
 	"versola/modules/central/catalog"
+	centralkeys "versola/modules/central/keys"
+	"versola/modules/central/users"
 	"versola/modules/edge"
 	"versola/platform/httpserver"
 	"versola/platform/outbound"
@@ -89,7 +91,7 @@ func (p *process) internal(mount func(*echo.Group)) error {
 		mount(s.Echo.Group(""))
 		return nil
 	}
-	return p.listener(listenInternal, httpserver.Options{Addr: p.cfg.Central.Listen}, mount)
+	return p.listener(listenInternal, httpserver.Options{Addr: p.cfg.Central.Listen, StreamRoutes: []string{users.ImportRoute}}, mount)
 }
 
 func (p *process) buildCentral(ctx context.Context) error {
@@ -97,9 +99,14 @@ func (p *process) buildCentral(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keys.encryption: %w", err)
 	}
+	people, err := p.administerUsers()
+	if err != nil {
+		return err
+	}
 	p.central, err = central.New(central.Deps{
 		DB: p.db, DatabaseURL: p.cfg.Database.URL.Reveal(), Catalog: p.catalog, Clock: p.o.Clock, Random: rand.Reader,
-		Encryption: keys, Issuer: p.cfg.Auth.Issuer, RootTenant: p.cfg.Auth.RootTenant, StateDir: p.cfg.StateDir,
+		Encryption: keys, Issuer: p.cfg.Auth.Issuer, RootTenant: p.cfg.Auth.RootTenant, StateDir: p.cfg.StateDir, Users: people,
+		Rules: p.rules(), KeyPolicy: centralkeys.Policy{RotateEvery: centralkeys.DefaultRotateEvery}, Revoked: p.revoked,
 		Log: p.log, Meter: p.telemetry.Meter("versola/central"),
 	})
 	if err != nil {
@@ -114,6 +121,12 @@ func (p *process) buildCentral(ctx context.Context) error {
 	p.ready.add("central", p.central.Ready)
 	p.background = append(p.background, task{"central", p.central.Run})
 	return p.internal(p.central.Mount)
+}
+
+// revoked tells central of administrators' tokens that were revoked. A process
+// without auth hears of none: its tokens are good until they expire.
+func (p *process) revoked(sid, gid, jti, sub string, issued time.Time) bool {
+	return p.auth != nil && p.auth.Revoked(sid, gid, jti, sub, issued)
 }
 
 func (p *process) buildAuth(context.Context) error {

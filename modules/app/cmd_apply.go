@@ -122,7 +122,7 @@ func (d *deployment) apply(ctx context.Context, docs *apply.Documents, o apply.O
 	}
 	a := apply.New(apply.Deps{DB: d.db, Engine: engine, Users: user.NewStore(d.db, rand.Reader), Hasher: hasher, Clock: d.clock, Random: rand.Reader})
 	who := operator()
-	o.Actor = change.Actor{Kind: string(who.Kind), ID: who.ID}
+	o.Actor = change.Actor{Kind: who.Kind, ID: who.ID}
 	changes, err := a.Apply(ctx, docs, o)
 	var wrong apply.Errors
 	if errors.As(err, &wrong) {

@@ -48,12 +48,12 @@ func (p *process) refuseDemo(ctx context.Context) error {
 
 // onceThere does something with the database now or, while that is away, as
 // soon as it is back; the process ends if it does not succeed then.
-func (p *process) onceThere(ctx context.Context, name, warning string, do func(context.Context) error) error {
+func (p *process) onceThere(ctx context.Context, name, later string, do func(context.Context) error) error {
 	err := do(ctx)
 	if !postgres.Unavailable(err) {
 		return err
 	}
-	p.log.WarnContext(ctx, warning, "error", err)
+	p.log.WarnContext(ctx, "the database is away", "later", later, "error", err)
 	p.background = append(p.background, task{name, func(ctx context.Context) error {
 		for {
 			select {
@@ -72,6 +72,11 @@ func (p *process) onceThere(ctx context.Context, name, warning string, do func(c
 	return nil
 }
 
+// rules are what configuration is validated by.
+func (p *process) rules() validate.Rules {
+	return validate.Rules{Development: p.cfg.Profile != profileProduction}
+}
+
 func (p *process) planter(encryption []secret.Key) (func(context.Context) error, error) {
 	hasher, err := password.NewHasher(p.cfg.Keys.Pepper, rand.Reader)
 	if err != nil {
@@ -79,7 +84,7 @@ func (p *process) planter(encryption []secret.Key) (func(context.Context) error,
 	}
 	engine, err := change.New(change.Deps{
 		DB: p.db, Encryption: encryption, Clock: p.o.Clock, Random: rand.Reader,
-		Rules: validate.Rules{Development: p.cfg.Profile != profileProduction},
+		Rules: p.rules(), Auditor: p.central.Audit(),
 	})
 	if err != nil {
 		return nil, err

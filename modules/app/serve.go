@@ -264,12 +264,17 @@ func (p *process) run(ctx context.Context) error {
 	return errors.Join(p.waitFor(group), err)
 }
 
+// drain closes the listeners; the one for operators last, so that probes hear
+// why the process is not ready.
 func (p *process) drain(ctx context.Context) error {
 	var g errgroup.Group
-	for _, s := range p.servers {
-		g.Go(func() error { return s.Shutdown(ctx) })
+	for name, s := range p.servers {
+		if name != listenDiagnostics {
+			g.Go(func() error { return s.Shutdown(ctx) })
+		}
 	}
-	return g.Wait()
+	err := g.Wait()
+	return errors.Join(err, p.servers[listenDiagnostics].Shutdown(ctx))
 }
 
 // waitFor waits for background work, but not for ever: a task that ignores its

@@ -32,6 +32,7 @@ import (
 	"versola/modules/central/catalog"
 	"versola/platform/clock"
 	"versola/platform/httpserver"
+	"versola/platform/id"
 	"versola/platform/postgres"
 	"versola/platform/secret"
 )
@@ -197,6 +198,16 @@ func (m *Module) ensureKeys(ctx context.Context) error {
 		case <-time.After(ensureAgain):
 		}
 	}
+}
+
+// Revoked tells whether an access token of these claims has been revoked, as far
+// as this process knows. An id that does not read names nothing.
+func (m *Module) Revoked(sid, gid, jti, sub string, issued time.Time) bool {
+	a := token.Access{ID: jti, Issued: issued}
+	a.SessionID, _ = id.ParseUUID(sid)
+	a.GrantID, _ = id.ParseUUID(gid)
+	a.UserID, _ = id.ParseUUID(sub)
+	return m.follower.Revoked(&a)
 }
 
 // Ready tells why the module cannot serve yet; nil: it can.

@@ -181,18 +181,6 @@ type answer struct {
 
 func (a answer) text(name string) string { s, _ := a.doc[name].(string); return s }
 
-// pointers are those that a problem names.
-func (a answer) pointers() []string {
-	var out []string
-	list, _ := a.doc["errors"].([]any)
-	for _, e := range list {
-		m, _ := e.(map[string]any)
-		p, _ := m["pointer"].(string)
-		out = append(out, p)
-	}
-	return out
-}
-
 // call sends a request: body is a document, or a string as it is. Headers are
 // name, value, name, value.
 func (f *fixture) call(t *testing.T, authorization, method, path string, body any, headers ...string) answer {

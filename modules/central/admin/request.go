@@ -19,16 +19,16 @@ import (
 	"versola/platform/httpserver"
 )
 
-func problem(status int, reason, detail string, cause error) *httpserver.Problem {
-	return &httpserver.Problem{Title: http.StatusText(status), Status: status, Reason: reason, Detail: detail, Cause: cause}
+func problem(status int, reason, detail string) *httpserver.Problem {
+	return &httpserver.Problem{Title: http.StatusText(status), Status: status, Reason: reason, Detail: detail}
 }
 
 func notFound(r catalog.Ref) error {
-	return problem(http.StatusNotFound, "not_found", fmt.Sprintf("there is no such %s", r.Kind), nil)
+	return problem(http.StatusNotFound, "not_found", fmt.Sprintf("there is no such %s", r.Kind))
 }
 
 func invalid(problems document.Problems) error {
-	p := problem(http.StatusUnprocessableEntity, "invalid", "the document is not valid", nil)
+	p := problem(http.StatusUnprocessableEntity, "invalid", "the document is not valid")
 	for _, one := range problems {
 		p.Errors = append(p.Errors, httpserver.FieldError{Pointer: one.Pointer, Detail: one.Detail})
 	}
@@ -40,7 +40,7 @@ func readDocument(c echo.Context, mediaType string) (any, error) {
 	given, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
 	if err != nil || given != mediaType {
 		c.Response().Header().Set("Accept", mediaType)
-		return nil, problem(http.StatusUnsupportedMediaType, "media_type", "the body is "+mediaType, nil)
+		return nil, problem(http.StatusUnsupportedMediaType, "media_type", "the body is "+mediaType)
 	}
 	raw, err := io.ReadAll(c.Request().Body) // the listener bounds it
 	if err != nil {
@@ -52,7 +52,7 @@ func readDocument(c echo.Context, mediaType string) (any, error) {
 	case errors.As(err, &problems):
 		return nil, invalid(problems)
 	case err != nil:
-		return nil, problem(http.StatusBadRequest, "not_json", "the body "+err.Error(), nil)
+		return nil, problem(http.StatusBadRequest, "not_json", "the body "+err.Error())
 	}
 	return tree, nil
 }
@@ -100,11 +100,11 @@ func matches(values []string, tag string) bool {
 func (a *API) ifMatch(c echo.Context, r catalog.Ref) (int64, error) {
 	values := c.Request().Header.Values("If-Match")
 	if len(values) == 0 {
-		return 0, problem(http.StatusPreconditionRequired, "if_match_missing", "If-Match with the ETag of what is changed is needed", nil)
+		return 0, problem(http.StatusPreconditionRequired, "if_match_missing", "If-Match with the ETag of what is changed is needed")
 	}
 	given := tags(values)
 	if len(given) == 0 {
-		return 0, problem(http.StatusBadRequest, "if_match_invalid", "If-Match is not a list of entity tags", nil)
+		return 0, problem(http.StatusBadRequest, "if_match_invalid", "If-Match is not a list of entity tags")
 	}
 	v, err := a.Engine.View(c.Request().Context())
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *API) ifMatch(c echo.Context, r catalog.Ref) (int64, error) {
 }
 
 func conflict() error {
-	return problem(http.StatusPreconditionFailed, "changed", "somebody else has changed it: read it again", nil)
+	return problem(http.StatusPreconditionFailed, "changed", "somebody else has changed it: read it again")
 }
 
 // changeError turns what the engine refuses into the answer. r is what the
@@ -135,17 +135,17 @@ func changeError(err error, r catalog.Ref) error {
 	case errors.Is(err, change.ErrConflict):
 		return conflict()
 	case errors.Is(err, change.ErrExists):
-		return problem(http.StatusConflict, "exists", fmt.Sprintf("there is a %s of this id already", r.Kind), nil)
+		return problem(http.StatusConflict, "exists", fmt.Sprintf("there is a %s of this id already", r.Kind))
 	case errors.Is(err, change.ErrNotFound):
 		return notFound(r)
 	case errors.As(err, &used):
-		p := problem(http.StatusConflict, "in_use", used.Error(), nil)
+		p := problem(http.StatusConflict, "in_use", used.Error())
 		for _, u := range used.By {
 			p.UsedBy = append(p.UsedBy, httpserver.Reference{Kind: u.By.Kind, Tenant: u.By.Tenant, ID: u.By.ID, Field: u.Field})
 		}
 		return p
 	case errors.As(err, &wrong):
-		p := problem(http.StatusUnprocessableEntity, "invalid", "the configuration would not be valid", nil)
+		p := problem(http.StatusUnprocessableEntity, "invalid", "the configuration would not be valid")
 		for _, one := range wrong.Problems {
 			e := httpserver.FieldError{Pointer: one.Pointer(), Detail: one.Message}
 			if one.Of != r {
@@ -163,7 +163,7 @@ func changeError(err error, r catalog.Ref) error {
 // misspelt filter would show more than was asked for.
 func parameters(c echo.Context, known ...string) (map[string]string, error) {
 	if strings.Contains(c.Request().URL.RawQuery, ";") {
-		return nil, problem(http.StatusBadRequest, "parameter", "the query has a semicolon", nil)
+		return nil, problem(http.StatusBadRequest, "parameter", "the query has a semicolon")
 	}
 	out := map[string]string{}
 	for name, values := range c.QueryParams() {
@@ -179,7 +179,7 @@ func parameters(c echo.Context, known ...string) (map[string]string, error) {
 }
 
 func badParameter(name, detail string) error {
-	return problem(http.StatusBadRequest, "parameter", fmt.Sprintf("the parameter %.40q %s", name, detail), nil)
+	return problem(http.StatusBadRequest, "parameter", fmt.Sprintf("the parameter %.40q %s", name, detail))
 }
 
 // pageSize reads "limit".

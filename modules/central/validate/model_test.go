@@ -334,11 +334,15 @@ func TestModel_RefusesWhatRunTimeWouldRefuse(t *testing.T) {
 		"header": {tenant0(func(s *catalog.TenantSettings) {
 			s.CertificateHeader = &catalog.CertificateHeader{Name: "a b", Format: "rfc9440"}
 		}), "settings.certificate_header.name"},
-		"rule":                 {endpoint0(func(e *catalog.EndpointSpec) { e.Allow = "token.sub ==" }), "endpoints[0].allow"},
-		"rule for nobody":      {endpoint0(func(e *catalog.EndpointSpec) { e.Allow, e.Public = "true", true }), "endpoints[0].allow"},
-		"forged header":        {endpoint0(func(e *catalog.EndpointSpec) { e.Inject = []catalog.Injection{{Header: "x-forwarded-for", Value: "token.sub"}} }), "endpoints[0].inject[0].header"},
-		"header of CRLF":       {endpoint0(func(e *catalog.EndpointSpec) { e.Inject = []catalog.Injection{{Header: "a\r\nb", Value: "token.sub"}} }), "endpoints[0].inject[0].header"},
-		"header twice":         {endpoint0(func(e *catalog.EndpointSpec) { e.Inject = []catalog.Injection{{Header: "X-A", Value: "token.a"}, {Header: "x-a", Value: "token.b"}} }), "endpoints[0].inject[1].header"},
+		"rule":            {endpoint0(func(e *catalog.EndpointSpec) { e.Allow = "token.sub ==" }), "endpoints[0].allow"},
+		"rule for nobody": {endpoint0(func(e *catalog.EndpointSpec) { e.Allow, e.Public = "true", true }), "endpoints[0].allow"},
+		"forged header": {endpoint0(func(e *catalog.EndpointSpec) {
+			e.Inject = []catalog.Injection{{Header: "x-forwarded-for", Value: "token.sub"}}
+		}), "endpoints[0].inject[0].header"},
+		"header of CRLF": {endpoint0(func(e *catalog.EndpointSpec) { e.Inject = []catalog.Injection{{Header: "a\r\nb", Value: "token.sub"}} }), "endpoints[0].inject[0].header"},
+		"header twice": {endpoint0(func(e *catalog.EndpointSpec) {
+			e.Inject = []catalog.Injection{{Header: "X-A", Value: "token.a"}, {Header: "x-a", Value: "token.b"}}
+		}), "endpoints[0].inject[1].header"},
 		"step-up of nothing":   {endpoint0(func(e *catalog.EndpointSpec) { e.StepUp = &catalog.StepUp{} }), "endpoints[0].step_up"},
 		"limit of nothing":     {endpoint0(func(e *catalog.EndpointSpec) { e.Limits = &catalog.LimitSpec{} }), "endpoints[0].limits"},
 		"limit without a time": {endpoint0(func(e *catalog.EndpointSpec) { e.Limits = &catalog.LimitSpec{Requests: 1} }), "endpoints[0].limits.per"},

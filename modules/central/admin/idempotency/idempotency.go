@@ -89,14 +89,14 @@ func (s *Store) Once(caller func(echo.Context) string) echo.MiddlewareFunc {
 			if len(values) > 1 || !valid(values[0]) {
 				return problem(http.StatusBadRequest, "idempotency_key_invalid", fmt.Sprintf("%s is one text of 1 to %d printable ASCII characters", Header, maxKey))
 			}
-			print, err := fingerprint(c.Request())
+			mark, err := fingerprint(c.Request())
 			if err != nil {
 				return err
 			}
 			// A length keeps "a"+"bc" apart from "ab"+"c".
 			who := caller(c)
 			key := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(who), who, values[0]))
-			return s.once(c, key[:], print, next)
+			return s.once(c, key[:], mark, next)
 		}
 	}
 }
@@ -127,15 +127,15 @@ func fingerprint(r *http.Request) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-func (s *Store) once(c echo.Context, key, print []byte, next echo.HandlerFunc) error {
+func (s *Store) once(c echo.Context, key, mark []byte, next echo.HandlerFunc) error {
 	ctx := c.Request().Context()
 	now := s.clock.Now().Truncate(time.Microsecond)
-	tag, err := s.db.Exec(ctx, claim, key, print, now, now.Add(kept), now.Add(-stale))
+	tag, err := s.db.Exec(ctx, claim, key, mark, now, now.Add(kept), now.Add(-stale))
 	if err != nil {
 		return fmt.Errorf("claim idempotency key: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return s.again(c, key, print)
+		return s.again(c, key, mark)
 	}
 	// Whoever claimed must settle, also for a caller who has gone.
 	ctx = context.WithoutCancel(ctx)
@@ -181,13 +181,13 @@ func (s *Store) keep(ctx context.Context, key []byte, now time.Time, b *recorder
 }
 
 // again answers a request whose key is taken.
-func (s *Store) again(c echo.Context, key, print []byte) error {
+func (s *Store) again(c echo.Context, key, mark []byte) error {
 	var of, sealed []byte
 	err := s.db.QueryRow(c.Request().Context(), find, key).Scan(&of, &sealed)
 	switch {
 	case err != nil && !errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("look for idempotency key: %w", err)
-	case err == nil && !bytes.Equal(of, print):
+	case err == nil && !bytes.Equal(of, mark):
 		return problem(http.StatusUnprocessableEntity, "idempotency_key_reused", "this Idempotency-Key was used for another request")
 	case err != nil || sealed == nil: // it failed just now, or is still worked on
 		c.Response().Header().Set("Retry-After", "1")
