@@ -264,7 +264,7 @@ func (p *process) run(ctx context.Context) error {
 	return errors.Join(p.waitFor(group), err)
 }
 
-// drain closes the listeners; the one for operators last, so that probes hear
+// drain closes the listeners, and the one for operators last and at once, so that probes hear
 // why the process is not ready.
 func (p *process) drain(ctx context.Context) error {
 	var g errgroup.Group
@@ -274,7 +274,7 @@ func (p *process) drain(ctx context.Context) error {
 		}
 	}
 	err := g.Wait()
-	return errors.Join(err, p.servers[listenDiagnostics].Shutdown(ctx))
+	return errors.Join(err, p.servers[listenDiagnostics].Close())
 }
 
 // waitFor waits for background work, but not for ever: a task that ignores its

@@ -170,6 +170,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
+// Close ends the listener and its connections at once.
+func (s *Server) Close() error {
+	s.stop()
+	if err := s.http.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", s.o.Name, err)
+	}
+	return nil
+}
+
 // Fields that a handler adds to its request's log line.
 type logFields struct{ attrs []slog.Attr }
 

@@ -80,6 +80,9 @@ func (u UUID) Time() time.Time {
 	return time.UnixMilli(int64(ms)).UTC() //nolint:gosec // 48 bits
 }
 
+// Ordered tells whether u is of version 7, and so states when it was made.
+func (u UUID) Ordered() bool { return u[6]>>4 == 7 }
+
 // IsNil tells whether u names nothing.
 func (u UUID) IsNil() bool { return u == Nil }
 

@@ -266,9 +266,18 @@ func (f *Follower) Revoked(a *token.Access) bool {
 	if f.has(KindGrant, a.GrantID.String()) || !a.SessionID.IsNil() && f.has(KindSession, a.SessionID.String()) {
 		return true
 	}
-	// iat has whole seconds: a token of the same second counts as earlier.
 	before, ok := f.subjects[subject{KindUser, a.UserID.String()}]
-	return ok && a.Issued.Before(before)
+	return ok && granted(a).Before(before)
+}
+
+// granted is when the sign-in behind a token was. The grant's id tells it to the
+// millisecond, where iat has whole seconds: who signs in within the second of a
+// revocation is not part of it.
+func granted(a *token.Access) time.Time {
+	if a.GrantID.Ordered() {
+		return a.GrantID.Time()
+	}
+	return a.Issued
 }
 
 func (f *Follower) has(kind, name string) bool {

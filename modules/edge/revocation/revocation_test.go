@@ -2,6 +2,7 @@ package revocation
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 
 	"versola/modules/edge/token"
 	"versola/platform/clock"
+	"versola/platform/id"
 )
 
 var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -197,4 +199,20 @@ func gapsBelow(seq int64) string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, ",")
+}
+
+// iat has whole seconds: without the grant's own time, who signs in within the
+// second of a revocation would be refused.
+func TestSet_UserRevocationSparesASignInOfTheSameSecond(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 500_000_000, time.UTC)
+	s := NewSet()
+	s.Add(Entry{Kind: User, Subject: "u", At: at, ExpiresAt: at.Add(time.Hour)})
+	for _, after := range []time.Duration{-400 * time.Millisecond, 400 * time.Millisecond} {
+		made := at.Add(after)
+		c := &token.Claims{Subject: "u", IssuedAt: made.Truncate(time.Second), GrantID: id.NewUUID(made, rand.Reader).String()}
+		if _, revoked := s.Revoked(c); revoked != (after < 0) {
+			t.Errorf("a sign-in %v from the revocation: revoked is %t", after, revoked)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"versola/modules/edge/token"
+	"versola/platform/id"
 )
 
 // Kind is what an entry revokes.
@@ -101,8 +102,18 @@ func (s *Set) Revoked(c *token.Claims) (Kind, bool) {
 	if _, ok := s.revoked[name{Token, c.ID}]; ok {
 		return Token, true
 	}
-	if t, ok := s.revoked[name{User, c.Subject}]; ok && c.IssuedAt.Before(t.at) {
+	if t, ok := s.revoked[name{User, c.Subject}]; ok && granted(c).Before(t.at) {
 		return User, true
 	}
 	return "", false
+}
+
+// granted is when the sign-in behind a token was. The grant's id tells it to the
+// millisecond, where iat has whole seconds: who signs in within the second of a
+// revocation is not part of it.
+func granted(c *token.Claims) time.Time {
+	if gid, err := id.ParseUUID(c.GrantID); err == nil && gid.Ordered() {
+		return gid.Time()
+	}
+	return c.IssuedAt
 }
