@@ -184,5 +184,5 @@ func Refused(err error) error {
 		return err
 	}
 	return &httpserver.Problem{Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden,
-		Reason: "not_held", Detail: "nobody grants more than they hold: this " + err.Error()}
+		Reason: "not_held", Detail: "nobody grants more than they hold: " + err.Error()}
 }
