@@ -112,7 +112,7 @@ func (p *process) buildCentral(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.seed(ctx, keys); err != nil {
+	if err := p.seed(ctx); err != nil {
 		return err
 	}
 	if err := p.central.Load(ctx); err != nil {

@@ -10,7 +10,6 @@ import (
 	"versola/modules/auth/password"
 	"versola/modules/auth/user"
 	"versola/modules/central/apply"
-	"versola/modules/central/change"
 	"versola/modules/central/seed"
 	"versola/modules/central/validate"
 	"versola/platform/postgres"
@@ -22,14 +21,14 @@ const databaseRetry = time.Second
 
 // seed loads the system and the demo tenant, once in the life of a database. A
 // database that is away is seeded when it comes.
-func (p *process) seed(ctx context.Context, encryption []secret.Key) error {
+func (p *process) seed(ctx context.Context) error {
 	if p.cfg.Profile == profileProduction {
 		return p.onceThere(ctx, "demo", "a database that holds the demo is refused when it is back", p.refuseDemo)
 	}
 	if !p.cfg.Demo.Enabled {
 		return nil
 	}
-	plant, err := p.planter(encryption)
+	plant, err := p.planter()
 	if err != nil {
 		return err
 	}
@@ -77,20 +76,13 @@ func (p *process) rules() validate.Rules {
 	return validate.Rules{Development: p.cfg.Profile != profileProduction}
 }
 
-func (p *process) planter(encryption []secret.Key) (func(context.Context) error, error) {
+func (p *process) planter() (func(context.Context) error, error) {
 	hasher, err := password.NewHasher(p.cfg.Keys.Pepper, rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("password hasher: %w", err)
 	}
-	engine, err := change.New(change.Deps{
-		DB: p.db, Encryption: encryption, Clock: p.o.Clock, Random: rand.Reader,
-		Rules: p.rules(), Auditor: p.central.Audit(),
-	})
-	if err != nil {
-		return nil, err
-	}
 	applier := apply.New(apply.Deps{
-		DB: p.db, Engine: engine, Users: user.NewStore(p.db, rand.Reader), Hasher: hasher, Clock: p.o.Clock, Random: rand.Reader,
+		DB: p.db, Engine: p.central.Engine(), Users: user.NewStore(p.db, rand.Reader), Hasher: hasher, Clock: p.o.Clock, Random: rand.Reader,
 	})
 	jwks, err := PublicEdgeKeys(p.cfg.Edge.PrivateKeys)
 	if err != nil {

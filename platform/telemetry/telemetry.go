@@ -108,9 +108,6 @@ func (t *Telemetry) exportTraces(ctx context.Context, o Options, res *resource.R
 // Meter returns the meter of an instrumented part, such as "versola/edge".
 func (t *Telemetry) Meter(name string) metric.Meter { return t.meters.Meter(name) }
 
-// MeterProvider returns the provider of meters.
-func (t *Telemetry) MeterProvider() metric.MeterProvider { return t.meters }
-
 // Tracer returns the tracer of an instrumented part; without a collector its
 // spans are empty and free.
 func (t *Telemetry) Tracer(name string) trace.Tracer { return t.tracers.Tracer(name) }

@@ -103,7 +103,12 @@ func (s *System) Restart(t testing.TB) {
 // WaitReady waits until /readyz of a diagnostics listener answers 200.
 func WaitReady(t testing.TB, diagnostics string) {
 	t.Helper()
-	var last string
+	last := "nothing yet"
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last answer of %s/readyz: %s", diagnostics, last)
+		}
+	})
 	Eventually(t, 30*time.Second, "readiness of "+diagnostics, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, diagnostics+"/readyz", nil)
 		if err != nil {
@@ -119,7 +124,6 @@ func WaitReady(t testing.TB, diagnostics string) {
 		last = string(body)
 		return resp.StatusCode == http.StatusOK
 	})
-	_ = last
 }
 
 // Eventually waits for something that another process or goroutine does.
