@@ -146,11 +146,15 @@ func (p *process) buildAuth(context.Context) error {
 	if err != nil {
 		return err
 	}
+	events, err := p.auditEvents(encryption)
+	if err != nil {
+		return err
+	}
 	p.auth, err = auth.New(auth.Deps{
 		DB: p.db, DatabaseURL: p.cfg.Database.URL.Reveal(), Catalog: p.catalog, Clock: p.o.Clock, Random: rand.Reader,
 		TokenKeys: tokens, Encryption: sealing, Log: p.log, Meter: p.telemetry.Meter("versola/auth"),
 		Outbound: outbound.New(outbound.Options{AllowPrivate: p.cfg.Auth.AllowPrivateNetworks, Timeout: logoutTimeout}),
-		Issuer:   p.cfg.Auth.Issuer, RootTenant: p.cfg.Auth.RootTenant,
+		Issuer:   p.cfg.Auth.Issuer, RootTenant: p.cfg.Auth.RootTenant, Events: events,
 		SignIn: auth.SignIn{
 			Pepper: p.cfg.Keys.Pepper, EncryptionKeys: encryption, OTPProvider: p.cfg.Auth.OTP.Provider, FakeCode: p.cfg.Auth.OTP.FakeCode,
 		},

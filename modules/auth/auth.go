@@ -20,6 +20,7 @@ import (
 	"versola/modules/auth/code"
 	"versola/modules/auth/cors"
 	"versola/modules/auth/discovery"
+	"versola/modules/auth/event"
 	"versola/modules/auth/grant"
 	"versola/modules/auth/keys"
 	"versola/modules/auth/logout"
@@ -60,7 +61,8 @@ type Deps struct {
 	Outbound   *http.Client // for back-channel logout, with an address filter
 	Issuer     string       // auth's public URL, without a trailing slash
 	RootTenant string
-	SignIn     SignIn // what the sign-in half needs beyond these
+	Events     event.Sink // hears of what is to be in the audit log; nil: nobody does
+	SignIn     SignIn     // what the sign-in half needs beyond these
 }
 
 // engine signs people in.
@@ -109,6 +111,9 @@ func New(d Deps) (*Module, error) { return assemble(d, newSignIn) }
 
 // assemble wires the module around a sign-in half, which a test may replace.
 func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, error)) (*Module, error) {
+	if d.Events == nil {
+		d.Events = event.Discard{}
+	}
 	format, err := refresh.NewFormat(d.TokenKeys)
 	if err != nil {
 		return nil, fmt.Errorf("token keys: %w", err)
@@ -126,7 +131,7 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 		deps: d, signIn: s, follower: follower,
 		authorize: &authorize.Endpoint{Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
 		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower},
-		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Format: format, Grants: grants, Log: follower},
+		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Format: format, Grants: grants, Log: follower, Events: d.Events},
 		keys:      keys.NewEndpoint(),
 		origins:   cors.NewRegistered(),
 		feed:      &revocation.Feed{Follower: follower, Catalog: d.Catalog, Clock: d.Clock},
@@ -135,12 +140,12 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 		catalog.GrantCode:              &code.Grant{Clock: d.Clock, Random: d.Random, Store: codes, Minter: minter, Refresh: format, Revoked: follower},
 		catalog.GrantRefreshToken:      &refresh.Grant{Clock: d.Clock, Format: format, Store: grants, Minter: minter, Revoked: follower},
 		catalog.GrantClientCredentials: &clientcredentials.Grant{Clock: d.Clock, Minter: minter},
-	}, minter, d.Meter)
+	}, minter, d.Events, d.Meter)
 	if err != nil {
 		return nil, err
 	}
 	m.discovery = discovery.New(discovery.Capabilities{GrantTypes: m.token.Types(), Prompts: authorize.Prompts(), UILocales: s.locales})
-	if m.logout, err = logout.New(sessions, s.pages, ender, cookies, d.TokenKeys); err != nil {
+	if m.logout, err = logout.New(sessions, s.pages, ender, cookies, d.TokenKeys, d.Events); err != nil {
 		return nil, fmt.Errorf("token keys: %w", err)
 	}
 	m.notifier = &logout.Notifier{DB: d.DB, Catalog: d.Catalog, Clock: d.Clock, Minter: minter, Client: d.Outbound, Log: d.Log, Ender: ender}

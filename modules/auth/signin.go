@@ -36,7 +36,7 @@ func newSignIn(d Deps, sessions *session.Store, ender *logout.Ender) (signIn, er
 	}
 	deps := login.Deps{
 		DB: d.DB, Clock: d.Clock, Random: d.Random, Log: d.Log, PublicURL: d.Issuer, Encryption: d.SignIn.EncryptionKeys, Tokens: d.TokenKeys,
-		Pages: renderer, Hasher: hasher, Sessions: sessions, Ender: ender, Sender: message.None{Log: d.Log},
+		Pages: renderer, Hasher: hasher, Sessions: sessions, Ender: ender, Sender: message.None{Log: d.Log}, Events: d.Events,
 	}
 	if d.SignIn.OTPProvider == OTPFake {
 		deps.Sender, deps.FakeCode = message.Fake{Log: d.Log}, d.SignIn.FakeCode

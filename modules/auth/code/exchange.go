@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"versola/modules/auth/authorization"
+	"versola/modules/auth/event"
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/revocation"
 	"versola/modules/auth/tenant"
@@ -63,7 +64,7 @@ func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oa
 		return nil, err
 	}
 	if c == nil {
-		return nil, g.refuse(ctx, cl, q)
+		return nil, g.refuse(ctx, t, cl, q)
 	}
 	person := &token.Person{Authentication: c.Authentication, GrantID: q.grant, Roles: c.roles}
 	scopes := strings.Fields(c.scope)
@@ -118,7 +119,7 @@ const unknown = "the code is not valid, has expired or was issued to another cli
 
 // refuse finds out why nothing was claimed. A code of another client is not
 // told from one that does not exist.
-func (g *Grant) refuse(ctx context.Context, cl *catalog.Client, q *claim) error {
+func (g *Grant) refuse(ctx context.Context, t tenant.At, cl *catalog.Client, q *claim) error {
 	d, err := g.Store.diagnose(ctx, q, revocation.EntryEnd(q.now, cl.TokenTTL()))
 	if err != nil {
 		return err
@@ -133,7 +134,9 @@ func (g *Grant) refuse(ctx context.Context, cl *catalog.Client, q *claim) error 
 		return refusal(unknown, "code of another client")
 	case d.used && !d.revoked.IsNil():
 		g.Revoked.Note(revocation.KindGrant, d.revoked.String(), q.now)
-		return refusal("the code was used before; the tokens of its first use are revoked", "code used twice, grant revoked")
+		return oauth.Refuse(oauth.InvalidGrant, "the code was used before; the tokens of its first use are revoked").
+			Because(&event.Cause{Why: "code used twice, grant revoked", Event: event.Event{At: q.now, Kind: event.CodeReused, Tenant: t.ID,
+				Directory: t.Directory, User: d.user, Client: cl.ID, Session: d.session, Grant: d.revoked}})
 	case d.used:
 		return refusal("the code was used before", "code used twice, grant already revoked")
 	case d.expired:

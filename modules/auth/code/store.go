@@ -110,7 +110,7 @@ WITH code AS (
     INSERT INTO auth.revocation (kind, subject, at, expires_at)
     SELECT '` + revocation.KindGrant + `', id::text, $4, $5 FROM revoked
 )
-SELECT tenant_id, client_id, redirect_uri, code_challenge, used_at IS NOT NULL, valid_until <= $4, (SELECT id FROM revoked)
+SELECT tenant_id, client_id, redirect_uri, code_challenge, used_at IS NOT NULL, valid_until <= $4, (SELECT id FROM revoked), user_id, session_id
 FROM code`
 
 // diagnosis is why a code was not claimed.
@@ -118,13 +118,14 @@ type diagnosis struct {
 	tenant, client, redirect, challenge string
 	used, expired                       bool
 	revoked                             id.UUID // the grant that this use revoked
+	user, session                       id.UUID
 }
 
 // diagnose returns nil for a code that is not known.
 func (s *Store) diagnose(ctx context.Context, q *claim, entryEnd time.Time) (*diagnosis, error) {
 	var d diagnosis
 	err := s.DB.QueryRow(ctx, diagnoseSQL, q.hash, q.tenant, q.client, q.now, entryEnd).
-		Scan(&d.tenant, &d.client, &d.redirect, &d.challenge, &d.used, &d.expired, &d.revoked)
+		Scan(&d.tenant, &d.client, &d.redirect, &d.challenge, &d.used, &d.expired, &d.revoked, &d.user, &d.session)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -72,6 +72,7 @@ type Submission struct {
 type Verdict struct {
 	OK    bool
 	Error string
+	Spent bool     // refused without judging: it has expired or was tried too often
 	AMR   []string // RFC 8176
 	// MustChange: a password has to be chosen before the sign-in finishes.
 	MustChange bool

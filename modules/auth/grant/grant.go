@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"versola/modules/auth/client"
+	"versola/modules/auth/event"
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/tenant"
 	"versola/modules/auth/token"
@@ -31,6 +33,7 @@ type Grant interface {
 type Endpoint struct {
 	grants   map[string]Grant
 	minter   *token.Minter
+	events   event.Sink
 	names    []string
 	counter  metric.Int64Counter
 	outcomes map[outcome]metric.MeasurementOption
@@ -46,14 +49,14 @@ const (
 )
 
 // New makes the endpoint from its grants by grant_type; minter is what they
-// sign with.
-func New(grants map[string]Grant, minter *token.Minter, meter metric.Meter) (*Endpoint, error) {
+// sign with, and events hears of refusals that have an [event.Cause].
+func New(grants map[string]Grant, minter *token.Minter, events event.Sink, meter metric.Meter) (*Endpoint, error) {
 	counter, err := meter.Int64Counter("versola.auth.token.requests",
 		metric.WithDescription("Answers of the token endpoint, by grant type and outcome."))
 	if err != nil {
 		return nil, fmt.Errorf("make token counter: %w", err)
 	}
-	e := &Endpoint{grants: grants, minter: minter, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
+	e := &Endpoint{grants: grants, minter: minter, events: events, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
 	for name := range grants {
 		e.names = append(e.names, name)
 	}
@@ -78,6 +81,9 @@ func (e *Endpoint) Handle(c echo.Context) error {
 		result = failed
 		if _, ok := oauth.AsError(err); ok {
 			result = refused
+		}
+		if cause, ok := errors.AsType[*event.Cause](err); ok {
+			e.events.Take(cause.Event.From(c))
 		}
 	}
 	ctx := c.Request().Context()

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"versola/modules/auth/authorization"
+	"versola/modules/auth/event"
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/session"
 	"versola/platform/httpserver"
@@ -91,7 +92,7 @@ type answer struct {
 func (e *Engine) finish(v *visit, f finish) error {
 	r := &v.conversation.Request
 	if r.Subject != "" && r.Subject != f.user.String() {
-		return e.refuseSubject(v, f.version)
+		return e.refuseSubject(v, f)
 	}
 	newSecret, err := session.NewSecret(e.d.Random)
 	if err != nil {
@@ -133,9 +134,14 @@ func (e *Engine) finish(v *visit, f finish) error {
 	case err != nil:
 		return fmt.Errorf("finish sign-in: %w", err)
 	}
+	e.tellFinished(v, f, sessionID)
 	if !otherUser.IsNil() {
-		if _, err := e.d.Ender.End(v.c.Request().Context(), v.t, otherUser, otherSession); err != nil {
+		ended, err := e.d.Ender.End(v.c.Request().Context(), v.t, otherUser, otherSession)
+		if err != nil {
 			return fmt.Errorf("end the session of who was signed in before: %w", err)
+		}
+		if ended {
+			e.tell(v, event.Event{Kind: event.SessionEnded, Reason: event.AnotherSignIn, User: otherUser, Session: otherSession})
 		}
 	}
 	return e.deliver(v, a, sessionID)
@@ -151,14 +157,15 @@ func (e *Engine) deliver(v *visit, a answer, sessionID id.UUID) error {
 
 // refuseSubject ends a sign-in in which somebody else than the client named
 // has signed in (OpenID Connect Core section 3.1.2.2, id_token_hint).
-func (e *Engine) refuseSubject(v *visit, version int) error {
-	ok, err := e.consume(v.c.Request().Context(), v.hash, version, v.now)
+func (e *Engine) refuseSubject(v *visit, f finish) error {
+	ok, err := e.consume(v.c.Request().Context(), v.hash, f.version, v.now)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return v.goTo("")
 	}
+	e.tell(v, event.Event{Kind: event.SignInFailed, Reason: event.OtherSubject, User: f.user, Factor: v.conversation.State.Factor})
 	return authorization.RespondError(v.c, v.t.Issuer, &v.conversation.Request,
 		oauth.Refuse(oauth.LoginRequired, "somebody else than the subject of id_token_hint has signed in"))
 }

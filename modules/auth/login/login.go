@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"versola/modules/auth/event"
 	"versola/modules/auth/factor"
 	"versola/modules/auth/message"
 	"versola/modules/auth/otp"
@@ -45,7 +46,8 @@ type Deps struct {
 	Sessions   *session.Store
 	Ender      Ender
 	Sender     message.Sender
-	FakeCode   string // the demo's one-time code; empty: random codes
+	Events     event.Sink // hears of sign-ins, and of those that fail
+	FakeCode   string     // the demo's one-time code; empty: random codes
 }
 
 // Engine leads people through their sign-in. It is safe for concurrent use.

@@ -284,6 +284,7 @@ func (e *Engine) proven(v *visit, f factor.Factor, t try, verdict factor.Verdict
 	ctx := v.c.Request().Context()
 	switch {
 	case !verdict.OK:
+		e.tellFailed(v, f, t.subject, verdict)
 		if err := e.patch(ctx, v.hash, t.version, v.now, map[string]any{"error": verdict.Error}); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 
 	"versola/db"
 	"versola/modules/auth/authorization"
+	"versola/modules/auth/event"
 	"versola/modules/auth/login"
 	"versola/modules/auth/message"
 	"versola/modules/auth/pages"
@@ -83,6 +84,27 @@ func (o *outbox) Send(_ context.Context, m message.Message) error {
 	return nil
 }
 
+// eventLog keeps what was told.
+type eventLog struct {
+	mu   sync.Mutex
+	told []event.Event
+}
+
+func (s *eventLog) Take(e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, e)
+}
+
+// take returns what was told since the last time.
+func (s *eventLog) take() []event.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.told
+	s.told = nil
+	return told
+}
+
 type world struct {
 	t       testing.TB
 	db      *postgres.DB
@@ -92,6 +114,7 @@ type world struct {
 	hasher  *password.Hasher
 	ender   *ender
 	outbox  *outbox
+	events  eventLog
 	server  *httptest.Server
 	catalog *catalog.Holder
 	users   map[string]id.UUID
@@ -135,7 +158,7 @@ func newWorldAt(t testing.TB, publicURL string) *world {
 	w.store = session.NewStore(w.db, w.clock)
 	w.engine, err = login.New(login.Deps{
 		DB: w.db, Clock: w.clock, Random: rand.Reader, Log: log, PublicURL: publicURL, Encryption: keys(t), Tokens: keys(t),
-		Pages: renderer, Hasher: w.hasher, Sessions: w.store, Ender: w.ender, Sender: w.outbox, FakeCode: code,
+		Pages: renderer, Hasher: w.hasher, Sessions: w.store, Ender: w.ender, Sender: w.outbox, FakeCode: code, Events: &w.events,
 	})
 	if err != nil {
 		t.Fatal(err)

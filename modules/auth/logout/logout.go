@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/auth/event"
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/session"
 	"versola/modules/auth/tenant"
@@ -39,18 +40,19 @@ type Endpoint struct {
 	ender    *Ender
 	cookies  httpserver.Cookies
 	mac      *secret.MAC
+	events   event.Sink
 }
 
 // Purpose is what the key of the confirmation's csrf value is derived for.
 const Purpose = "logout-confirmation"
 
 // New makes the endpoint; keys are the deployment's token keys.
-func New(s Sessions, p Pages, e *Ender, cookies httpserver.Cookies, keys []secret.Key) (*Endpoint, error) {
+func New(s Sessions, p Pages, e *Ender, cookies httpserver.Cookies, keys []secret.Key, events event.Sink) (*Endpoint, error) {
 	mac, err := secret.NewMAC(keys, Purpose)
 	if err != nil {
 		return nil, err
 	}
-	return &Endpoint{sessions: s, pages: p, ender: e, cookies: cookies, mac: mac}, nil
+	return &Endpoint{sessions: s, pages: p, ender: e, cookies: cookies, mac: mac, events: events}, nil
 }
 
 // maxState bounds the state that goes back, as at the authorization endpoint.
@@ -95,7 +97,7 @@ func (e *Endpoint) Handle(c echo.Context) error {
 	if !e.sure(r, s, cookie) {
 		return e.confirm(c, r, cookie)
 	}
-	if _, err := e.ender.End(c.Request().Context(), t, s.UserID, s.ID); err != nil {
+	if err := e.end(c, t, r, s.UserID, s.ID); err != nil {
 		return err
 	}
 	e.cookies.Clear(c.Response(), session.CookieBase)
@@ -167,10 +169,25 @@ func (e *Endpoint) withoutSession(c echo.Context, t tenant.At, r *request, noCoo
 	if err != nil {
 		return e.leave(c, r)
 	}
-	if _, err := e.ender.End(c.Request().Context(), t, user, sid); err != nil {
+	if err := e.end(c, t, r, user, sid); err != nil {
 		return err
 	}
 	return e.leave(c, r)
+}
+
+// end ends a session that lives, and says so.
+func (e *Endpoint) end(c echo.Context, t tenant.At, r *request, userID, sessionID id.UUID) error {
+	ended, err := e.ender.End(c.Request().Context(), t, userID, sessionID)
+	if err != nil || !ended {
+		return err
+	}
+	done := event.Event{At: e.ender.clock.Now(), Kind: event.SessionEnded, Reason: event.SignedOut, Tenant: t.ID, Directory: t.Directory,
+		User: userID, Session: sessionID}
+	if r.client != nil {
+		done.Client = r.client.ID
+	}
+	e.events.Take(done.From(c))
+	return nil
 }
 
 // again lets a POST come back as a GET, with its cookie.

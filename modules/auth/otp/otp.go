@@ -170,7 +170,7 @@ func (f *Factor) Check(_ context.Context, s factor.Submission) (factor.Verdict, 
 	right := f.mac.Verify(ch.MAC, macInput(s.Conversation, ch.Nonce, clean(s.Proof)))
 	switch {
 	case len(ch.MAC) == 0, s.Tries >= maxTries, !s.Now.Before(ch.ExpiresAt):
-		return factor.Verdict{Error: "error.code_spent"}, nil
+		return factor.Verdict{Error: "error.code_spent", Spent: true}, nil
 	case !right, !s.Subject.Active, s.Subject.ID.IsNil():
 		return factor.Verdict{Error: "error.code"}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"versola/modules/auth/authorization"
+	"versola/modules/auth/event"
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/revocation"
 	"versola/modules/auth/tenant"
@@ -65,7 +66,7 @@ func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oa
 			return g.respond(t, cl, f, u)
 		case lostRace:
 		case reused:
-			return nil, g.revoke(ctx, cl, u)
+			return nil, g.revoke(ctx, t, cl, f, u)
 		case widened:
 			return nil, oauth.Refuse(oauth.InvalidScope, "scope contains a name that was not granted")
 		case rejected:
@@ -125,15 +126,18 @@ func judge(f *family, u *use, grace time.Duration) (verdict, error) {
 
 // revoke ends the family of a token that was used after its time (RFC 9700
 // section 4.14.2).
-func (g *Grant) revoke(ctx context.Context, cl *catalog.Client, u *use) error {
+func (g *Grant) revoke(ctx context.Context, t tenant.At, cl *catalog.Client, f *family, u *use) error {
 	r, err := g.Store.Revoke(ctx, u.token, u.tenant, u.client, u.now, revocation.EntryEnd(u.now, cl.TokenTTL()))
 	if err != nil {
 		return err
 	}
-	if r.Ended {
-		g.Revoked.Note(revocation.KindGrant, u.token.GrantID.String(), u.now)
+	const why = "reuse of a superseded refresh token, family revoked"
+	if !r.Ended { // by a use at the same time, which is the event
+		return refuse(errors.New(why))
 	}
-	return refuse(errors.New("reuse of a superseded refresh token, family revoked"))
+	g.Revoked.Note(revocation.KindGrant, u.token.GrantID.String(), u.now)
+	return refuse(&event.Cause{Why: why, Event: event.Event{At: u.now, Kind: event.RefreshReused, Tenant: t.ID, Directory: t.Directory,
+		User: u.token.UserID, Client: cl.ID, Session: f.session, Grant: u.token.GrantID}})
 }
 
 func (g *Grant) respond(t tenant.At, cl *catalog.Client, f *family, u *use) (*token.Response, error) {

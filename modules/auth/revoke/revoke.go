@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/auth/client"
+	"versola/modules/auth/event"
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/refresh"
 	"versola/modules/auth/revocation"
@@ -35,6 +36,7 @@ type Endpoint struct {
 	Format *refresh.Format
 	Grants *refresh.Store
 	Log    Log
+	Events event.Sink
 }
 
 // Handle answers POST /revoke.
@@ -55,17 +57,17 @@ func (e *Endpoint) Handle(c echo.Context) error {
 	if !p.Has("token") {
 		return oauth.Refuse(oauth.InvalidRequest, "token is missing")
 	}
-	if err := e.revoke(r.Context(), t, cl, p.Get("token")); err != nil {
+	if err := e.revoke(c, t, cl, p.Get("token")); err != nil {
 		return err
 	}
 	oauth.NoStore(c.Response().Header())
 	return c.NoContent(http.StatusOK)
 }
 
-func (e *Endpoint) revoke(ctx context.Context, t tenant.At, cl *catalog.Client, raw string) error {
+func (e *Endpoint) revoke(c echo.Context, t tenant.At, cl *catalog.Client, raw string) error {
 	now := e.Clock.Now()
 	if rt, ok := e.Format.Parse(raw); ok {
-		return e.family(ctx, t, cl, rt, now)
+		return e.family(c, t, cl, rt, now)
 	}
 	access, err := token.ReadAccess(t, raw, now)
 	if err != nil {
@@ -77,11 +79,11 @@ func (e *Endpoint) revoke(ctx context.Context, t tenant.At, cl *catalog.Client, 
 	if e.Log.Revoked(access) {
 		return nil
 	}
-	return e.single(ctx, access, now)
+	return e.single(c.Request().Context(), access, now)
 }
 
-func (e *Endpoint) family(ctx context.Context, t tenant.At, cl *catalog.Client, rt refresh.Token, now time.Time) error {
-	r, err := e.Grants.Revoke(ctx, rt, t.ID, cl.ID, now, revocation.EntryEnd(now, cl.TokenTTL()))
+func (e *Endpoint) family(c echo.Context, t tenant.At, cl *catalog.Client, rt refresh.Token, now time.Time) error {
+	r, err := e.Grants.Revoke(c.Request().Context(), rt, t.ID, cl.ID, now, revocation.EntryEnd(now, cl.TokenTTL()))
 	if err != nil {
 		return err
 	}
@@ -90,6 +92,7 @@ func (e *Endpoint) family(ctx context.Context, t tenant.At, cl *catalog.Client, 
 	}
 	if r.Ended {
 		e.Log.Note(revocation.KindGrant, rt.GrantID.String(), now)
+		e.Events.Take(event.Event{At: now, Kind: event.GrantRevoked, Tenant: t.ID, Directory: t.Directory, User: rt.UserID, Client: cl.ID, Grant: rt.GrantID}.From(c))
 	}
 	return nil
 }
