@@ -8,6 +8,7 @@ import (
 	"versola/modules/auth/message"
 	"versola/modules/auth/throttle"
 	"versola/modules/auth/user"
+	"versola/modules/central/catalog"
 	"versola/platform/id"
 )
 
@@ -37,6 +38,7 @@ type Entry struct {
 	Again        bool            // the person asked for the same factor once more
 	Locale       string
 	Client       string // its name for people
+	Settings     *catalog.TenantSettings
 	Now          time.Time
 }
 
@@ -65,6 +67,7 @@ type Submission struct {
 	State        json.RawMessage
 	Tries        int // before this one, since the factor began
 	Proof        string
+	Settings     *catalog.TenantSettings
 	Now          time.Time
 }
 
@@ -85,6 +88,7 @@ type Shown struct {
 	Identifier user.Identifier
 	State      json.RawMessage
 	Others     []Other
+	Settings   *catalog.TenantSettings
 	Now        time.Time
 }
 

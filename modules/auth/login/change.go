@@ -3,6 +3,7 @@ package login
 import (
 	"errors"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,11 +18,19 @@ type changePage struct {
 	Min     int
 }
 
+// minLength returns how long a chosen password has to be, in characters.
+func minLength(v *visit) int {
+	if p := v.t.Settings.PasswordPolicy; p != nil {
+		return max(int(p.MinLength), password.MinLength)
+	}
+	return password.MinLength
+}
+
 func (e *Engine) changePage(v *visit) pages.View {
 	page := e.view(v)
 	page.Name, page.Title, page.Error = "change", "change.title", v.conversation.State.Error
-	page.ErrorArgs = []string{"min", strconv.Itoa(password.MinLength), "max", strconv.Itoa(password.MaxLength)}
-	page.Data = changePage{v.conversation.State.Identifier.Value, password.MinLength}
+	page.ErrorArgs = []string{"min", strconv.Itoa(minLength(v)), "max", strconv.Itoa(password.MaxLength)}
+	page.Data = changePage{v.conversation.State.Identifier.Value, minLength(v)}
 	return page
 }
 
@@ -56,7 +65,7 @@ func (e *Engine) change(c echo.Context) error {
 		return v.goTo(next)
 	}
 	chosen := v.form.Get("new_password")
-	problem, hash, err := e.newPassword(c, subject, chosen)
+	problem, hash, err := e.newPassword(v, subject, chosen)
 	if err != nil {
 		return err
 	}
@@ -71,10 +80,13 @@ func (e *Engine) change(c echo.Context) error {
 
 // newPassword judges and hashes a chosen password; problem is the key of the
 // text to show.
-func (e *Engine) newPassword(c echo.Context, subject factor.Subject, chosen string) (problem, hash string, err error) {
-	ctx := c.Request().Context()
-	if password.CheckLength(chosen) != nil {
+func (e *Engine) newPassword(v *visit, subject factor.Subject, chosen string) (problem, hash string, err error) {
+	ctx := v.c.Request().Context()
+	switch {
+	case password.CheckLength(chosen) != nil, utf8.RuneCountInString(chosen) < minLength(v):
 		return "error.new_password_length", "", nil
+	case v.t.PasswordPattern != nil && !v.t.PasswordPattern.MatchString(chosen):
+		return "error.new_password_pattern", "", nil
 	}
 	if subject.TemporaryPasswordHash != "" {
 		same, _, err := e.d.Hasher.Verify(ctx, subject.TemporaryPasswordHash, chosen)

@@ -131,7 +131,8 @@ func (e *Engine) choose(c echo.Context) error {
 func (e *Engine) enterFactor(v *visit, f factor.Factor, s state, lookUp *user.Identifier, again bool) error {
 	page := e.view(v)
 	begun, err := f.Begin(factor.Entry{
-		Conversation: v.hash, Identifier: *s.Identifier, State: s.Factors[f.Name()], Again: again, Locale: v.locale, Client: page.Client, Now: v.now,
+		Conversation: v.hash, Identifier: *s.Identifier, State: s.Factors[f.Name()], Again: again, Locale: v.locale, Client: page.Client,
+		Settings: &v.t.Settings, Now: v.now,
 	})
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is
@@ -233,7 +234,8 @@ func (e *Engine) prove(f factor.Factor) echo.HandlerFunc {
 		}
 		s := &v.conversation.State
 		verdict, err := f.Check(ctx, factor.Submission{
-			Conversation: v.hash, Subject: t.subject, State: s.Factors[f.Name()], Tries: s.Tries[f.Name()], Proof: v.form.Get(f.Field()), Now: v.now,
+			Conversation: v.hash, Subject: t.subject, State: s.Factors[f.Name()], Tries: s.Tries[f.Name()], Proof: v.form.Get(f.Field()),
+			Settings: &v.t.Settings, Now: v.now,
 		})
 		if err != nil {
 			return err //nolint:wrapcheck // says what it is

@@ -209,7 +209,7 @@ func (e *Engine) view(v *visit) pages.View {
 		client = v.client.ID
 	}
 	return pages.View{
-		Locales: r.UILocales, Client: client, Targets: []string{r.RedirectURI}, Base: v.path(""),
+		Locales: r.UILocales, Client: client, PolicyURI: v.client.PolicyURI, TermsURI: v.client.TermsURI, Targets: []string{r.RedirectURI}, Base: v.path(""),
 		CSRF: base64.RawURLEncoding.EncodeToString(e.csrf.Sum(nil, csrfInput(v))), Version: v.conversation.Version,
 	}
 }
@@ -227,7 +227,7 @@ func (e *Engine) factorPage(v *visit, f factor.Factor) pages.View {
 	s := &v.conversation.State
 	page := e.view(v)
 	page.Name, page.Title, page.Data = f.Page(factor.Shown{
-		Identifier: *s.Identifier, State: s.Factors[f.Name()], Others: v.flow.others(f.Name()), Now: v.now,
+		Identifier: *s.Identifier, State: s.Factors[f.Name()], Others: v.flow.others(f.Name()), Settings: &v.t.Settings, Now: v.now,
 	})
 	page.Error = s.Error
 	return page

@@ -182,8 +182,9 @@ func (w *world) compile() {
 	}
 	c, err := (&catalog.Compiler{}).Compile(&catalog.Snapshot{
 		Revision: 1, Issuer: "http://127.0.0.1", RootTenant: "demo",
-		Tenants: []catalog.TenantSpec{{ID: "demo"}, {ID: "sister", Directory: "demo"}, {ID: "other", Settings: catalog.TenantSettings{PhonePrefixes: []string{"+7"}}}},
+		Tenants: []catalog.TenantSpec{{ID: "demo"}, {ID: "sister", Directory: "demo"}, {ID: "other", Settings: catalog.TenantSettings{PhonePrefixes: []string{"+7"}}}, strict},
 		Clients: []catalog.ClientSpec{
+			{Tenant: "strict", ID: "web", Name: catalog.Plain("Strict Bank"), RedirectURIs: []string{"http://app.test/cb"}, PolicyURI: policyURI, TermsURI: "https://bank.example/terms"},
 			client("demo", "web", catalog.LoginFlow{}), client("sister", "web", catalog.LoginFlow{}), client("other", "web", catalog.LoginFlow{}),
 			client("demo", "phone-only", catalog.LoginFlow{Identifiers: []string{"phone"}, Factors: []string{"otp"}}),
 			client("demo", "email-only", catalog.LoginFlow{Identifiers: []string{"email"}, Factors: []string{"password"}}),

@@ -16,6 +16,7 @@ import (
 	"versola/modules/auth/pages"
 	"versola/modules/auth/throttle"
 	"versola/modules/auth/user"
+	"versola/modules/central/catalog"
 	"versola/platform/secret"
 )
 
@@ -23,16 +24,14 @@ import (
 const Name = "otp"
 
 const (
-	// digits of a code: with maxTries and the limits per account, a guess has
-	// a chance of 5 in a million an hour.
-	digits = 6
-	// codeTTL is the life of a code: long enough to fetch a phone.
-	codeTTL = 5 * time.Minute
-	// maxTries per code.
-	maxTries = 5
-	// resendAfter is how long the person waits before the next code: delivery
+	// defaultDigits of a code: with defaultTries and the limits per account, a
+	// guess has a chance of 5 in a million an hour.
+	defaultDigits = 6
+	// defaultTries per code.
+	defaultTries = 5
+	// defaultResend is how long the person waits before the next code: delivery
 	// takes that long on a bad day.
-	resendAfter = 60 * time.Second
+	defaultResend = 60 * time.Second
 	// maxTyped bounds what is looked at.
 	maxTyped   = 64
 	nonceBytes = 16
@@ -57,7 +56,6 @@ type Factor struct {
 	texts  Texts
 	random io.Reader
 	o      Options
-	digits int
 }
 
 var _ factor.Factor = (*Factor)(nil)
@@ -68,20 +66,45 @@ func New(tokens []secret.Key, texts Texts, random io.Reader, o Options) (*Factor
 	if err != nil {
 		return nil, fmt.Errorf("make otp key: %w", err)
 	}
-	f := &Factor{mac: mac, texts: texts, random: random, o: o, digits: digits}
+	f := &Factor{mac: mac, texts: texts, random: random, o: o}
 	if o.FakeCode != "" {
 		if clean(o.FakeCode) != o.FakeCode || len(o.FakeCode) < 4 || len(o.FakeCode) > 10 {
 			return nil, fmt.Errorf("fake code: want 4 to 10 digits")
 		}
-		f.digits = len(o.FakeCode)
 	}
 	return f, nil
+}
+
+// terms are a tenant's settings with the product's defaults.
+type terms struct {
+	digits, tries int
+	ttl, resend   time.Duration
+}
+
+// terms returns what holds for a tenant. The fake code has the length that it
+// has.
+func (f *Factor) terms(s *catalog.TenantSettings) terms {
+	t := terms{defaultDigits, defaultTries, catalog.DefaultOTPTTL, defaultResend}
+	if s != nil && s.OTP != nil {
+		if s.OTP.Length > 0 {
+			t.digits = int(s.OTP.Length)
+		}
+		if s.OTP.Attempts > 0 {
+			t.tries = int(s.OTP.Attempts)
+		}
+		t.ttl, t.resend = s.OTP.TTL.D(t.ttl), s.OTP.Resend.D(t.resend)
+	}
+	if f.o.FakeCode != "" {
+		t.digits = len(f.o.FakeCode)
+	}
+	return t
 }
 
 // challenge is what the conversation keeps.
 type challenge struct {
 	MAC       []byte    `json:"mac"`
 	Nonce     []byte    `json:"nonce"`
+	Digits    int       `json:"digits"`
 	SentAt    time.Time `json:"sent_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
@@ -113,17 +136,18 @@ func (f *Factor) Begin(e factor.Entry) (factor.Begun, error) {
 	if err != nil {
 		return factor.Begun{}, err
 	}
-	if wait := ch.SentAt.Add(resendAfter).Sub(e.Now); len(ch.MAC) > 0 && wait > 0 {
+	terms := f.terms(e.Settings)
+	if wait := ch.SentAt.Add(terms.resend).Sub(e.Now); len(ch.MAC) > 0 && wait > 0 {
 		if e.Again {
 			return factor.Begun{Wait: wait}, nil
 		}
 		return factor.Begun{Keep: true}, nil
 	}
-	code, err := f.newCode()
+	code, err := f.newCode(terms.digits)
 	if err != nil {
 		return factor.Begun{}, err
 	}
-	ch = challenge{Nonce: make([]byte, nonceBytes), SentAt: e.Now, ExpiresAt: e.Now.Add(codeTTL)}
+	ch = challenge{Nonce: make([]byte, nonceBytes), Digits: terms.digits, SentAt: e.Now, ExpiresAt: e.Now.Add(terms.ttl)}
 	if _, err := io.ReadFull(f.random, ch.Nonce); err != nil {
 		return factor.Begun{}, fmt.Errorf("read random bytes: %w", err)
 	}
@@ -134,7 +158,7 @@ func (f *Factor) Begin(e factor.Entry) (factor.Begun, error) {
 	}
 	m := &message.Message{
 		To: e.Identifier, Locale: e.Locale, Code: secret.Text(code),
-		Text: f.texts.Get(e.Locale, "message.otp.text", "code", code, "client", e.Client, "minutes", strconv.Itoa(int(codeTTL.Minutes()))),
+		Text: f.texts.Get(e.Locale, "message.otp.text", "code", code, "client", e.Client, "minutes", strconv.Itoa(int(terms.ttl.Minutes()))),
 	}
 	if e.Identifier.Kind == user.KindEmail {
 		m.Subject = f.texts.Get(e.Locale, "message.otp.subject", "code", code)
@@ -142,19 +166,19 @@ func (f *Factor) Begin(e factor.Entry) (factor.Begun, error) {
 	return factor.Begun{State: state, Rules: throttle.OTPRequest, Message: m, Expires: ch.ExpiresAt}, nil
 }
 
-func (f *Factor) newCode() (string, error) {
+func (f *Factor) newCode(digits int) (string, error) {
 	if f.o.FakeCode != "" {
 		return f.o.FakeCode, nil
 	}
 	limit := big.NewInt(1)
-	for range f.digits {
+	for range digits {
 		limit.Mul(limit, big.NewInt(10))
 	}
 	n, err := rand.Int(f.random, limit)
 	if err != nil {
 		return "", fmt.Errorf("make one-time code: %w", err)
 	}
-	return fmt.Sprintf("%0*d", f.digits, n), nil
+	return fmt.Sprintf("%0*d", digits, n), nil
 }
 
 func macInput(conversation, nonce []byte, code string) []byte {
@@ -169,7 +193,7 @@ func (f *Factor) Check(_ context.Context, s factor.Submission) (factor.Verdict, 
 	}
 	right := f.mac.Verify(ch.MAC, macInput(s.Conversation, ch.Nonce, clean(s.Proof)))
 	switch {
-	case len(ch.MAC) == 0, s.Tries >= maxTries, !s.Now.Before(ch.ExpiresAt):
+	case len(ch.MAC) == 0, s.Tries >= f.terms(s.Settings).tries, !s.Now.Before(ch.ExpiresAt):
 		return factor.Verdict{Error: "error.code_spent", Spent: true}, nil
 	case !right, !s.Subject.Active, s.Subject.ID.IsNil():
 		return factor.Verdict{Error: "error.code"}, nil
@@ -207,9 +231,17 @@ type shown struct {
 
 // Page implements [factor.Factor].
 func (f *Factor) Page(s factor.Shown) (template, title string, data any) {
-	d := shown{Lead: "otp.lead." + string(s.Identifier.Kind), Address: s.Identifier.Value, Digits: f.digits, Others: s.Others}
-	if ch, err := read(s.State); err == nil && ch.SentAt.Add(resendAfter).After(s.Now) {
-		d.Wait = pages.Seconds(ch.SentAt.Add(resendAfter).Sub(s.Now))
+	terms := f.terms(s.Settings)
+	d := shown{Lead: "otp.lead." + string(s.Identifier.Kind), Address: s.Identifier.Value, Digits: terms.digits, Others: s.Others}
+	ch, err := read(s.State)
+	if err != nil {
+		return "otp", "otp.title", d
+	}
+	if ch.Digits > 0 {
+		d.Digits = ch.Digits // the code that was sent, whatever was configured since
+	}
+	if next := ch.SentAt.Add(terms.resend); next.After(s.Now) {
+		d.Wait = pages.Seconds(next.Sub(s.Now))
 	}
 	return "otp", "otp.title", d
 }

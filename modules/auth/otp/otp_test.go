@@ -10,6 +10,7 @@ import (
 	"versola/modules/auth/factor"
 	"versola/modules/auth/pages"
 	"versola/modules/auth/user"
+	"versola/modules/central/catalog"
 	"versola/platform/id"
 	"versola/platform/secret"
 )
@@ -87,7 +88,7 @@ func TestCheck_Verdicts(t *testing.T) {
 		"right, with separators": {func(s *factor.Submission) { s.Proof = " " + code[:3] + "-" + code[3:] + " " }, ""},
 		"right, at the last try": {func(s *factor.Submission) { s.Tries = 4 }, ""},
 		"right, at the last moment": {func(s *factor.Submission) {
-			s.Now = now.Add(codeTTL - time.Microsecond)
+			s.Now = now.Add(catalog.DefaultOTPTTL - time.Microsecond)
 		}, ""},
 		"wrong":                   {func(s *factor.Submission) { s.Proof = code[1:] + "x" }, "error.code"},
 		"empty":                   {func(s *factor.Submission) { s.Proof = "" }, "error.code"},
@@ -98,7 +99,7 @@ func TestCheck_Verdicts(t *testing.T) {
 		"of a disabled person":    {func(s *factor.Submission) { s.Subject.Active = false }, "error.code"},
 		"of another conversation": {func(s *factor.Submission) { s.Conversation = []byte("d") }, "error.code"},
 		"tried too often":         {func(s *factor.Submission) { s.Tries = 5 }, "error.code_spent"},
-		"too late":                {func(s *factor.Submission) { s.Now = now.Add(codeTTL) }, "error.code_spent"},
+		"too late":                {func(s *factor.Submission) { s.Now = now.Add(catalog.DefaultOTPTTL) }, "error.code_spent"},
 		"without a challenge":     {func(s *factor.Submission) { s.State = nil }, "error.code_spent"},
 	} {
 		s := good
@@ -136,5 +137,27 @@ func TestNew_RefusesAFakeCodeThatIsNone(t *testing.T) {
 		if _, err := New(keys, nil, rand.Reader, Options{FakeCode: bad}); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+}
+
+func TestBegin_LengthAndLifeAreTheTenants(t *testing.T) {
+	t.Parallel()
+	settings := &catalog.TenantSettings{OTP: &catalog.OTPSettings{Length: 8, TTL: catalog.Duration(90 * time.Second)}}
+	f := newFactor(t, Options{})
+	b := begin(t, f, factor.Entry{Conversation: []byte("c"), Identifier: who, Locale: "en", Settings: settings, Now: now})
+	if code := b.Message.Code.Reveal(); len(code) != 8 {
+		t.Errorf("code %q, want 8 digits", code)
+	}
+	if want := now.Add(90 * time.Second); !b.Expires.Equal(want) || !strings.Contains(b.Message.Text, "1 minute") {
+		t.Errorf("expires %s, want %s; says %q", b.Expires, want, b.Message.Text)
+	}
+	// The page is for the code that was sent, whatever was configured since.
+	_, _, data := f.Page(factor.Shown{Identifier: who, State: b.State, Now: now})
+	if got := data.(shown).Digits; got != 8 {
+		t.Errorf("the page asks for %d digits", got)
+	}
+	fake := newFactor(t, Options{FakeCode: "123456"})
+	if code := begin(t, fake, factor.Entry{Identifier: who, Settings: settings, Now: now}).Message.Code.Reveal(); code != "123456" {
+		t.Errorf("the fake code is %q", code)
 	}
 }

@@ -16,5 +16,5 @@
 // The look is a handful of CSS custom properties at the top of assets/page.css.
 //
 // Elements have stable ids for tests: identifier, code, password, new-password,
-// submit, error, use-code, use-password, resend, cancel, request-id.
+// submit, error, use-code, use-password, resend, cancel, request-id, policy, terms.
 package pages

@@ -113,12 +113,13 @@ func (r *Renderer) asset(c echo.Context) error {
 
 // View is a page to be rendered.
 type View struct {
-	Status  int    // 0: 200
-	Name    string // the template
-	Title   string // key of the text
-	Locales []string
-	Client  string   // the client's name for people
-	Targets []string // where forms of the page may redirect to
+	Status              int    // 0: 200
+	Name                string // the template
+	Title               string // key of the text
+	Locales             []string
+	Client              string   // the client's name for people
+	PolicyURI, TermsURI string   // of the client; empty: no link
+	Targets             []string // where forms of the page may redirect to
 
 	// Forms post to Base + "/" + path with these.
 	Base    string // /login/{handle}, with the tenant's prefix

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"net/url"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,8 +70,11 @@ func (c *Catalog) Signer(alg jose.Algorithm) (*jose.Signer, bool) {
 // Tenant is a compiled tenant.
 type Tenant struct {
 	TenantSpec
-	Issuer      string
-	PathPrefix  string // "" for the root tenant, else "/t/<id>"
+	Issuer     string
+	PathPrefix string // "" for the root tenant, else "/t/<id>"
+	// PasswordPattern is what a chosen password has to match; nil: anything.
+	PasswordPattern *regexp.Regexp
+
 	clients     map[string]*Client
 	scopes      map[string]ScopeSpec
 	resources   map[string]*Resource

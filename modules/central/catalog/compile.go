@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,13 @@ func (b *build) tenants(s *Snapshot) {
 		if spec.ID != s.RootTenant {
 			t.PathPrefix = "/t/" + spec.ID
 			t.Issuer += t.PathPrefix
+		}
+		if p := spec.Settings.PasswordPolicy; p != nil && p.Pattern != "" {
+			pattern, err := regexp.Compile(p.Pattern)
+			if err != nil {
+				b.fail("tenant %s: pattern of passwords: %w", spec.ID, err)
+			}
+			t.PasswordPattern = pattern
 		}
 		b.catalog.tenants[t.ID] = t
 		b.catalog.issuers[t.Issuer] = t

@@ -1,6 +1,12 @@
 package catalog
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
+
+// DefaultOTPTTL is the life of a one-time code: long enough to fetch a phone.
+const DefaultOTPTTL = 5 * time.Minute
 
 // OTPSettings are how one-time codes are made and sent.
 type OTPSettings struct {

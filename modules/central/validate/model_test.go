@@ -206,14 +206,16 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"consent":                                    client0(func(c *catalog.ClientSpec) { c.Consent = "once" }),
 		"registration":                               client0(func(c *catalog.ClientSpec) { c.Registration = true }),
 		"logo_uri":                                   client0(func(c *catalog.ClientSpec) { c.LogoURI = "https://a.example/logo.svg" }),
-		"policy_uri":                                 client0(func(c *catalog.ClientSpec) { c.PolicyURI = "https://a.example/policy" }),
-		"tos_uri":                                    client0(func(c *catalog.ClientSpec) { c.TermsURI = "https://a.example/terms" }),
 
-		"settings.languages": tenant0(func(s *catalog.TenantSettings) { s.Languages = []string{"en", "kk"} }),
-		"settings.otp":       tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Length: 6, Channels: []string{"sms"}} }),
-		"settings.limits":    tenant0(func(s *catalog.TenantSettings) { s.Limits = &catalog.SignInLimits{FailuresPerAccount: 10} }),
-		"settings.password_policy": tenant0(func(s *catalog.TenantSettings) {
-			s.PasswordPolicy = &catalog.PasswordPolicy{MinLength: 12, Pattern: "[0-9]"}
+		"settings.languages":    tenant0(func(s *catalog.TenantSettings) { s.Languages = []string{"en", "kk"} }),
+		"settings.otp.channels": tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Length: 6, Channels: []string{"sms"}} }),
+		"settings.otp.per_day":  tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{PerDay: 10} }),
+		"settings.limits":       tenant0(func(s *catalog.TenantSettings) { s.Limits = &catalog.SignInLimits{FailuresPerAccount: 10} }),
+		"settings.password_policy.history": tenant0(func(s *catalog.TenantSettings) {
+			s.PasswordPolicy = &catalog.PasswordPolicy{MinLength: 12, Pattern: "[0-9]", History: 5}
+		}),
+		"settings.password_policy.max_age": tenant0(func(s *catalog.TenantSettings) {
+			s.PasswordPolicy = &catalog.PasswordPolicy{MaxAge: catalog.Duration(90 * 24 * time.Hour)}
 		}),
 		"settings.passkeys": tenant0(func(s *catalog.TenantSettings) {
 			s.Passkeys = &catalog.RelyingParty{ID: "a.example", Origins: []string{"https://login.a.example"}}
@@ -321,10 +323,18 @@ func TestModel_RefusesWhatRunTimeWouldRefuse(t *testing.T) {
 		"huge list":          {client0(func(c *catalog.ClientSpec) { c.RedirectURIs = append(many, "https://e.example/complete") }), "redirect_uris"},
 		"too many secrets":   {client0(func(c *catalog.ClientSpec) { c.Secrets = make([]catalog.SealedSecret, maxSecrets+1) }), "secrets"},
 
-		"otp of two digits": {tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Length: 2} }), "settings.otp.length"},
-		"otp channel":       {tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Channels: []string{"fax"}} }), "settings.otp.channels[0]"},
-		"short passwords":   {tenant0(func(s *catalog.TenantSettings) { s.PasswordPolicy = &catalog.PasswordPolicy{MinLength: 4} }), "settings.password_policy.min_length"},
-		"password pattern":  {tenant0(func(s *catalog.TenantSettings) { s.PasswordPolicy = &catalog.PasswordPolicy{Pattern: "("} }), "settings.password_policy.pattern"},
+		"otp of two digits":    {tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Length: 2} }), "settings.otp.length"},
+		"otp of half a minute": {tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{TTL: catalog.Duration(30 * time.Second)} }), "settings.otp.ttl"},
+		"otp of six tries":     {tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Attempts: 6} }), "settings.otp.attempts"},
+		"otp again at once": {tenant0(func(s *catalog.TenantSettings) {
+			s.OTP = &catalog.OTPSettings{Resend: catalog.Duration(29 * time.Second)}
+		}), "settings.otp.resend_after"},
+		"otp gone before the next": {tenant0(func(s *catalog.TenantSettings) {
+			s.OTP = &catalog.OTPSettings{Resend: catalog.Duration(6 * time.Minute)}
+		}), "settings.otp.resend_after"},
+		"otp channel":      {tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Channels: []string{"fax"}} }), "settings.otp.channels[0]"},
+		"short passwords":  {tenant0(func(s *catalog.TenantSettings) { s.PasswordPolicy = &catalog.PasswordPolicy{MinLength: 4} }), "settings.password_policy.min_length"},
+		"password pattern": {tenant0(func(s *catalog.TenantSettings) { s.PasswordPolicy = &catalog.PasswordPolicy{Pattern: "("} }), "settings.password_policy.pattern"},
 		"foreign passkeys": {tenant0(func(s *catalog.TenantSettings) {
 			s.Passkeys = &catalog.RelyingParty{ID: "a.example", Origins: []string{"https://evil-a.example"}}
 		}), "settings.passkeys.origins[0]"},

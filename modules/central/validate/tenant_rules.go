@@ -19,24 +19,34 @@ const (
 	minOTP            = 4
 	maxOTP            = 10
 	maxOTPTTL         = 15 * time.Minute // NIST SP 800-63B section 3.1.3.2 allows ten; mail is slow
-	maxHistory        = 50
-	maxAttempts       = 1000
-	maxCSS            = 64 << 10
-	maxTokens         = 200
-	maxToken1         = 200 // characters of a design token's value
-	maxTexts          = 2000
-	maxTextLength     = 4000
-	maxBodyLength     = 64 << 10
-	maxEvents         = 100
+	// minOTPTTL: messages say the life of a code in minutes.
+	minOTPTTL = time.Minute
+	// maxOTPTries: an account has five guesses an hour anyway.
+	maxOTPTries = 5
+	// minResend: more often than twice a minute begins the rest of half an hour
+	// that ends a flood of messages.
+	minResend     = 30 * time.Second
+	maxHistory    = 50
+	maxAttempts   = 1000
+	maxCSS        = 64 << 10
+	maxTokens     = 200
+	maxToken1     = 200 // characters of a design token's value
+	maxTexts      = 2000
+	maxTextLength = 4000
+	maxBodyLength = 64 << 10
+	maxEvents     = 100
 )
 
 func (c *check) signIn(p problems, tenant string, t *catalog.TenantSettings) {
 	p.each("settings.languages", t.Languages, Language)
 	if o := t.OTP; o != nil {
 		p.between("settings.otp.length", o.Length, minOTP, maxOTP)
-		p.within("settings.otp.ttl", o.TTL, 30*time.Second, maxOTPTTL)
-		p.between("settings.otp.attempts", o.Attempts, 1, 10)
-		p.within("settings.otp.resend_after", o.Resend, 10*time.Second, time.Hour)
+		p.within("settings.otp.ttl", o.TTL, minOTPTTL, maxOTPTTL)
+		p.between("settings.otp.attempts", o.Attempts, 1, maxOTPTries)
+		p.within("settings.otp.resend_after", o.Resend, minResend, time.Hour)
+		if o.Resend.D(0) > o.TTL.D(catalog.DefaultOTPTTL) {
+			p.add("settings.otp.resend_after", "is longer than a code works: people would have none")
+		}
 		p.between("settings.otp.per_day", o.PerDay, 1, maxAttempts)
 		p.each("settings.otp.channels", o.Channels, channel)
 	}

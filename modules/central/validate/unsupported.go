@@ -45,16 +45,20 @@ func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)
 	refuse("registration", s.Registration)
 	refuse("theme", s.Theme != "")
 	refuse("logo_uri", s.LogoURI != "")
-	refuse("policy_uri", s.PolicyURI != "")
-	refuse("tos_uri", s.TermsURI != "")
 }
 
 func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)) {
 	t := &s.Settings
 	refuse("settings.languages", len(t.Languages) > 0)
-	refuse("settings.otp", t.OTP != nil)
+	if o := t.OTP; o != nil {
+		refuse("settings.otp.per_day", o.PerDay != 0)
+		refuse("settings.otp.channels", len(o.Channels) > 0)
+	}
 	refuse("settings.limits", t.Limits != nil)
-	refuse("settings.password_policy", t.PasswordPolicy != nil)
+	if w := t.PasswordPolicy; w != nil {
+		refuse("settings.password_policy.history", w.History != 0)
+		refuse("settings.password_policy.max_age", w.MaxAge != 0)
+	}
 	refuse("settings.passkeys", t.Passkeys != nil)
 	refuse("settings.acr", len(t.ACR) > 0)
 	refuse("settings.certificate_header", t.CertificateHeader != nil)
