@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/central/admin/access"
 	"versola/modules/central/admin/document"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
 	"versola/platform/secret"
@@ -95,9 +95,9 @@ func (a *API) get(c echo.Context, k entityKind) error {
 	if !ok {
 		return notFound(r)
 	}
-	tag := etag(e.Version)
+	tag := request.ETag(e.Version)
 	c.Response().Header().Set("ETag", tag)
-	if matches(c.Request().Header.Values("If-None-Match"), tag) {
+	if request.NoneMatch(c, tag) {
 		return c.NoContent(http.StatusNotModified)
 	}
 	return writeEntity(c, http.StatusOK, v, e, "")
@@ -234,7 +234,7 @@ func (a *API) writeCurrent(c echo.Context, status int, r catalog.Ref, result *ch
 	if !ok {
 		return notFound(r) // somebody deleted it just now
 	}
-	c.Response().Header().Set("ETag", etag(result.Changes[0].Version))
+	c.Response().Header().Set("ETag", request.ETag(result.Changes[0].Version))
 	return writeEntity(c, status, v, e, plain)
 }
 
@@ -320,5 +320,3 @@ func withoutSecrets(e catalog.Entity) catalog.Entity {
 	bare.Secrets = nil
 	return &bare
 }
-
-func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }

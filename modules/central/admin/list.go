@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/central/admin/access"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
 )
@@ -31,11 +32,11 @@ type listed struct {
 }
 
 func (a *API) list(c echo.Context, k entityKind) error {
-	params, err := parameters(c, append([]string{"limit", "after", "q"}, k.filters...)...)
+	params, err := request.Parameters(c, append([]string{"limit", "after", "q"}, k.filters...)...)
 	if err != nil {
 		return err
 	}
-	limit, err := pageSize(params)
+	limit, err := request.Limit(params, defaultPage, maxPage)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func readCursor(params map[string]string) (*string, error) {
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) == 0 {
-		return nil, badParameter("after", "is not the next of a page")
+		return nil, request.BadParameter("after", "is not the next of a page")
 	}
 	id := string(raw)
 	return &id, nil
@@ -103,11 +104,11 @@ func readCursor(params map[string]string) (*string, error) {
 func filter(k entityKind, params map[string]string) (func(change.Entry) bool, error) {
 	q := strings.ToLower(params["q"])
 	if len(q) > maxQuery {
-		return nil, badParameter("q", fmt.Sprintf("has more than %d bytes", maxQuery))
+		return nil, request.BadParameter("q", fmt.Sprintf("has more than %d bytes", maxQuery))
 	}
 	for _, name := range k.filters {
 		if v, ok := params[name]; ok && name == "disabled" && v != "true" && v != "false" {
-			return nil, badParameter(name, "is true or false")
+			return nil, request.BadParameter(name, "is true or false")
 		}
 	}
 	return func(e change.Entry) bool {

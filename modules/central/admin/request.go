@@ -6,14 +6,12 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/central/admin/access"
 	"versola/modules/central/admin/document"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
 	"versola/platform/httpserver"
@@ -57,54 +55,11 @@ func readDocument(c echo.Context, mediaType string) (any, error) {
 	return tree, nil
 }
 
-// tags reads a list of entity tags (RFC 9110 section 8.8.3). Nothing of a list
-// that is not one.
-func tags(values []string) []string {
-	var out []string
-	for rest := strings.TrimSpace(strings.Join(values, ",")); rest != ""; {
-		weak := ""
-		if after, ok := strings.CutPrefix(rest, "W/"); ok {
-			weak, rest = "W/", after
-		}
-		if rest[:min(1, len(rest))] == "*" {
-			out, rest = append(out, "*"), rest[1:]
-		} else {
-			end := -1
-			if len(rest) > 1 && rest[0] == '"' {
-				end = strings.IndexByte(rest[1:], '"')
-			}
-			if end < 0 {
-				return nil
-			}
-			out, rest = append(out, weak+rest[:end+2]), rest[end+2:]
-		}
-		rest = strings.TrimLeft(rest, " \t")
-		if rest == "" {
-			break
-		}
-		if rest[0] != ',' {
-			return nil
-		}
-		rest = strings.TrimLeft(rest, ", \t")
-	}
-	return out
-}
-
-// matches is the weak comparison of If-None-Match (RFC 9110 section 13.1.2).
-func matches(values []string, tag string) bool {
-	return slices.ContainsFunc(tags(values), func(t string) bool { return t == "*" || strings.TrimPrefix(t, "W/") == tag })
-}
-
 // ifMatch returns the version that the request changes; 0: whatever is there.
-// The comparison is the strong one (RFC 9110 section 13.1.1).
 func (a *API) ifMatch(c echo.Context, r catalog.Ref) (int64, error) {
-	values := c.Request().Header.Values("If-Match")
-	if len(values) == 0 {
-		return 0, problem(http.StatusPreconditionRequired, "if_match_missing", "If-Match with the ETag of what is changed is needed")
-	}
-	given := tags(values)
-	if len(given) == 0 {
-		return 0, problem(http.StatusBadRequest, "if_match_invalid", "If-Match is not a list of entity tags")
+	expected, err := request.IfMatch(c)
+	if err != nil {
+		return 0, err
 	}
 	v, err := a.Engine.View(c.Request().Context())
 	if err != nil {
@@ -114,16 +69,10 @@ func (a *API) ifMatch(c echo.Context, r catalog.Ref) (int64, error) {
 	switch {
 	case !ok:
 		return 0, notFound(r)
-	case slices.Contains(given, "*"):
+	case expected.Any():
 		return 0, nil
-	case slices.Contains(given, etag(e.Version)):
-		return e.Version, nil
 	}
-	return 0, conflict()
-}
-
-func conflict() error {
-	return problem(http.StatusPreconditionFailed, "changed", "somebody else has changed it: read it again")
+	return e.Version, expected.Check(e.Version)
 }
 
 // changeError turns what the engine refuses into the answer. r is what the
@@ -133,7 +82,7 @@ func changeError(err error, r catalog.Ref) error {
 	var wrong *change.Invalid
 	switch {
 	case errors.Is(err, change.ErrConflict):
-		return conflict()
+		return request.Conflict()
 	case errors.Is(err, change.ErrExists):
 		return problem(http.StatusConflict, "exists", fmt.Sprintf("there is a %s of this id already", r.Kind))
 	case errors.Is(err, change.ErrNotFound):
@@ -157,40 +106,4 @@ func changeError(err error, r catalog.Ref) error {
 		return p
 	}
 	return access.Refused(err)
-}
-
-// parameters reads the query, in which each known parameter may stand once. A
-// misspelt filter would show more than was asked for.
-func parameters(c echo.Context, known ...string) (map[string]string, error) {
-	if strings.Contains(c.Request().URL.RawQuery, ";") {
-		return nil, problem(http.StatusBadRequest, "parameter", "the query has a semicolon")
-	}
-	out := map[string]string{}
-	for name, values := range c.QueryParams() {
-		switch {
-		case !slices.Contains(known, name):
-			return nil, badParameter(name, "is not known")
-		case len(values) > 1:
-			return nil, badParameter(name, "stands there twice")
-		}
-		out[name] = values[0]
-	}
-	return out, nil
-}
-
-func badParameter(name, detail string) error {
-	return problem(http.StatusBadRequest, "parameter", fmt.Sprintf("the parameter %.40q %s", name, detail))
-}
-
-// pageSize reads "limit".
-func pageSize(params map[string]string) (int, error) {
-	text, ok := params["limit"]
-	if !ok {
-		return defaultPage, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxPage {
-		return 0, badParameter("limit", fmt.Sprintf("is a number from 1 to %d", maxPage))
-	}
-	return n, nil
 }

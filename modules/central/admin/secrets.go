@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/central/admin/request"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
 	"versola/platform/id"
@@ -36,7 +37,7 @@ func (a *API) createSecret(c echo.Context) error {
 		return changeError(err, r)
 	}
 	made := result.Changes[0].NewSecrets[0]
-	c.Response().Header().Set("ETag", etag(result.Changes[0].Version))
+	c.Response().Header().Set("ETag", request.ETag(result.Changes[0].Version))
 	c.Response().Header().Set(echo.HeaderLocation, "/v1/tenants/"+r.Tenant+"/clients/"+r.ID+"/secrets/"+made.ID.String())
 	return c.JSON(http.StatusCreated, struct {
 		ID      string    `json:"id"`

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/central/admin/request"
 	"versola/platform/clock"
 	"versola/platform/httpserver"
 )
@@ -38,7 +39,7 @@ const (
 //
 // The caller is authorized already; within restricts to tenants, nil: to none.
 func (l *Log) HandleList(c echo.Context, within []string) error {
-	q, err := parseQuery(c.QueryParams(), within, true)
+	q, err := readQuery(c, within, true)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (l *Log) HandleEntry(c echo.Context, within []string) error {
 // of [Log.HandleList] selects, oldest first, one JSON document a line. The
 // export is an entry of the log itself.
 func (l *Log) HandleExport(c echo.Context, within []string, by Actor) error {
-	q, err := parseQuery(c.QueryParams(), within, false)
+	q, err := readQuery(c, within, false)
 	if err != nil {
 		return err
 	}
@@ -114,6 +115,14 @@ type query struct {
 	Filter
 	limit int
 	after int64
+}
+
+func readQuery(c echo.Context, within []string, paged bool) (query, error) {
+	params, err := request.Query(c)
+	if err != nil {
+		return query{}, err
+	}
+	return parseQuery(params, within, paged)
 }
 
 // parseQuery reads the parameters strictly: one that is misspelt would show

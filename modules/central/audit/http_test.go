@@ -68,6 +68,11 @@ func TestHandleList_RefusesWhatItDoesNotUnderstand(t *testing.T) {
 			t.Errorf("%.40s: %d %s", q, w.Code, w.Body)
 		}
 	}
+	for _, q := range []string{"tenant=%zz", "limit=5&actor=%", "tenant=a;user=b"} {
+		if w := get(l, "/v1/audit?"+q); w.Code != 400 {
+			t.Errorf("%s: %d %s", q, w.Code, w.Body)
+		}
+	}
 	for _, path := range []string{"/v1/audit/x", "/v1/audit/0", "/v1/audit/99999999999999999999", "/v1/audit/-1"} {
 		if w := get(l, path); w.Code != 404 {
 			t.Errorf("%s: %d", path, w.Code)

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/auth/user"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/audit"
 	"versola/platform/id"
 )
@@ -19,11 +20,11 @@ func (a *API) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	params, err := query(c, "limit", "after", "q", "status", "role", "created_from", "created_before")
+	params, err := request.Parameters(c, "limit", "after", "q", "status", "role", "created_from", "created_before")
 	if err != nil {
 		return err
 	}
-	n, err := limit(params)
+	n, err := request.Limit(params, defaultPage, user.MaxPage)
 	if err != nil {
 		return err
 	}
@@ -50,12 +51,12 @@ func (a *API) list(c echo.Context) error {
 func filter(params map[string]string) (user.Filter, error) {
 	f := user.Filter{Query: params["q"], Status: user.Status(params["status"])}
 	if _, given := params["status"]; given && f.Status != user.Active && f.Status != user.Disabled {
-		return f, badParameter("status", "is active or disabled")
+		return f, request.BadParameter("status", "is active or disabled")
 	}
 	if role, given := params["role"]; given {
 		var ok bool
 		if f.Tenant, f.Role, ok = strings.Cut(role, ":"); !ok || f.Tenant == "" || f.Role == "" || len(role) > 256 || !printable(role) {
-			return f, badParameter("role", "is a tenant and a role: demo:reader")
+			return f, request.BadParameter("role", "is a tenant and a role: demo:reader")
 		}
 	}
 	for name, at := range map[string]*time.Time{"created_from": &f.CreatedFrom, "created_before": &f.CreatedBefore} {
@@ -65,7 +66,7 @@ func filter(params map[string]string) (user.Filter, error) {
 		}
 		var err error
 		if *at, err = time.Parse(time.RFC3339, text); err != nil || at.Year() < 1970 || at.Year() > 9999 {
-			return f, badParameter(name, "is a time such as 2026-11-30T12:00:00Z")
+			return f, request.BadParameter(name, "is a time such as 2026-11-30T12:00:00Z")
 		}
 	}
 	return f, nil
@@ -81,15 +82,15 @@ func (a *API) get(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Request().Header.Get("If-None-Match") == etag(u.Version) {
-		c.Response().Header().Set("ETag", etag(u.Version))
+	if request.NoneMatch(c, request.ETag(u.Version)) {
+		c.Response().Header().Set("ETag", request.ETag(u.Version))
 		return c.NoContent(http.StatusNotModified)
 	}
 	return answer(c, http.StatusOK, u)
 }
 
 func answer(c echo.Context, status int, u *user.User) error {
-	c.Response().Header().Set("ETag", etag(u.Version))
+	c.Response().Header().Set("ETag", request.ETag(u.Version))
 	return c.JSON(status, viewOf(u))
 }
 
@@ -188,18 +189,18 @@ func (a *API) events(c echo.Context) error {
 	if err != nil {
 		return storeError(err)
 	}
-	params, err := query(c, "limit", "after")
+	params, err := request.Parameters(c, "limit", "after")
 	if err != nil {
 		return err
 	}
-	n, err := limit(params)
+	n, err := request.Limit(params, defaultPage, user.MaxPage)
 	if err != nil {
 		return err
 	}
 	var before int64
 	if text, given := params["after"]; given {
 		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
-			return badParameter("after", "is not the \"next\" of a page of this list")
+			return request.BadParameter("after", "is not the \"next\" of a page of this list")
 		}
 	}
 	page, err := a.d.Audit.Page(c.Request().Context(), audit.Filter{User: who.String()}, before, n+1)

@@ -8,13 +8,12 @@ import (
 	"mime"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/auth/user"
 	"versola/modules/central/admin/document"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/catalog"
 	"versola/platform/httpserver"
 	"versola/platform/id"
@@ -23,6 +22,9 @@ import (
 // maxDocument bounds the document of a person; the largest that is valid has
 // about 40 KiB.
 const maxDocument = 128 << 10
+
+// defaultPage is the size of a page that does not name its own.
+const defaultPage = 50
 
 func problem(status int, reason, detail string, cause error) *httpserver.Problem {
 	return &httpserver.Problem{Title: http.StatusText(status), Status: status, Reason: reason, Detail: detail, Cause: cause}
@@ -63,51 +65,6 @@ func userID(c echo.Context) (id.UUID, error) {
 	return u, nil
 }
 
-// query reads the parameters of a request, which must be known and stand there
-// once: a misspelt filter would show more than was asked for.
-func query(c echo.Context, known ...string) (map[string]string, error) {
-	values, err := queryValues(c)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for name, v := range values {
-		if !slices.Contains(known, name) {
-			return nil, badParameter(name, "is not known")
-		}
-		if len(v) != 1 {
-			return nil, badParameter(name, "stands there twice")
-		}
-		out[name] = v[0]
-	}
-	return out, nil
-}
-
-// queryValues refuses what net/url would leave out silently.
-func queryValues(c echo.Context) (map[string][]string, error) {
-	if strings.ContainsRune(c.Request().URL.RawQuery, ';') {
-		return nil, problem(http.StatusBadRequest, "parameter", "the query string holds a semicolon", nil)
-	}
-	return c.QueryParams(), nil
-}
-
-func badParameter(name, what string) error {
-	return problem(http.StatusBadRequest, "parameter", fmt.Sprintf("the parameter %.40q %s", name, what), nil)
-}
-
-// limit reads the size of a page.
-func limit(params map[string]string) (int, error) {
-	text, ok := params["limit"]
-	if !ok {
-		return 50, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > user.MaxPage {
-		return 0, badParameter("limit", fmt.Sprintf("is a number from 1 to %d", user.MaxPage))
-	}
-	return n, nil
-}
-
 // body reads a request's document; an absent one is empty.
 func body(c echo.Context, mediaType string) ([]byte, error) {
 	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxDocument+1))
@@ -129,32 +86,6 @@ func body(c echo.Context, mediaType string) ([]byte, error) {
 // mergePatch is the media type of RFC 7396.
 const mergePatch = "application/merge-patch+json"
 
-// expected are the entity tags of If-Match. It is needed: whoever has not seen
-// what they change is told so.
-type expected []string
-
-func ifMatch(c echo.Context) (expected, error) {
-	values := c.Request().Header.Values("If-Match")
-	if len(values) == 0 {
-		return nil, problem(http.StatusPreconditionRequired, "if_match_missing", "If-Match with the ETag of what is changed is needed", nil)
-	}
-	var tags expected
-	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
-		tags = append(tags, strings.TrimSpace(tag))
-	}
-	return tags, nil
-}
-
-// check refuses a version that is none of those expected.
-func (e expected) check(version int64) error {
-	if slices.Contains(e, "*") || slices.Contains(e, etag(version)) {
-		return nil
-	}
-	return problem(http.StatusPreconditionFailed, "changed", "somebody else has changed it: read it again", nil)
-}
-
-func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
-
 // taken is the answer where identifiers are someone else's.
 func taken(fields ...string) error {
 	p := problem(http.StatusConflict, "taken", "an identifier is someone else's", nil)
@@ -173,9 +104,9 @@ func storeError(err error) error {
 	case errors.Is(err, user.ErrNotFound):
 		return notFound("user")
 	case errors.Is(err, user.ErrCursor):
-		return badParameter("after", "is "+err.Error())
+		return request.BadParameter("after", "is "+err.Error())
 	case errors.Is(err, user.ErrQuery):
-		return badParameter("q", err.Error())
+		return request.BadParameter("q", err.Error())
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"versola/modules/auth/user"
 	"versola/modules/central/admin/access"
 	"versola/modules/central/admin/document"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/audit"
 	"versola/modules/central/catalog"
 	"versola/platform/httpserver"
@@ -209,13 +210,13 @@ func (a *API) update(c echo.Context) error {
 // change writes what a document says; next makes it from the person as they
 // are. Nothing is written where nothing differs.
 func (a *API) change(c echo.Context, next func(u *user.User) (any, error)) error {
-	expected, err := ifMatch(c)
+	expected, err := request.IfMatch(c)
 	if err != nil {
 		return err
 	}
 	var after *user.User
 	err = a.act(c, func(ctx context.Context, tx pgx.Tx, cat *catalog.Catalog, u *user.User) error {
-		if err := expected.check(u.Version); err != nil {
+		if err := expected.Check(u.Version); err != nil {
 			return err
 		}
 		tree, err := next(u)
@@ -281,12 +282,12 @@ func (a *API) take(c echo.Context, cat *catalog.Catalog, u *user.User, tree any)
 
 // remove answers DELETE .../users/{user}.
 func (a *API) remove(c echo.Context) error {
-	expected, err := ifMatch(c)
+	expected, err := request.IfMatch(c)
 	if err != nil {
 		return err
 	}
 	err = a.act(c, func(ctx context.Context, tx pgx.Tx, cat *catalog.Catalog, u *user.User) error {
-		if err := expected.check(u.Version); err != nil {
+		if err := expected.Check(u.Version); err != nil {
 			return err
 		}
 		if _, err := a.d.Sessions.EndAll(ctx, tx, cat, u.Directory, u.ID); err != nil {

@@ -86,8 +86,17 @@ type problems struct {
 }
 
 func (p problems) add(field, format string, args ...any) {
-	*p.list = append(*p.list, Problem{Of: p.of, Field: field, Message: fmt.Sprintf(format, args...)})
+	message := fmt.Sprintf(format, args...)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
+	}
+	*p.list = append(*p.list, Problem{Of: p.of, Field: field, Message: message})
 }
+
+// maxMessage bounds what is said of one member, which may quote a value: an
+// answer is not as long as the document that it refuses. The longest ids and a
+// sentence fit.
+const maxMessage = 600
 
 func (p problems) err(field string, err error) {
 	if err != nil {
