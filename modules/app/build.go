@@ -15,6 +15,7 @@ import (
 
 	"versola/modules/app/demobank"
 	"versola/modules/auth"
+	"versola/modules/auth/revocation"
 	"versola/modules/central"
 	"versola/modules/central/catalog"
 	centralkeys "versola/modules/central/keys"
@@ -99,6 +100,7 @@ func (p *process) buildCentral(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keys.encryption: %w", err)
 	}
+	p.followRevocations()
 	people, err := p.administerUsers()
 	if err != nil {
 		return err
@@ -123,10 +125,24 @@ func (p *process) buildCentral(ctx context.Context) error {
 	return p.internal(p.central.Mount)
 }
 
-// revoked tells central of administrators' tokens that were revoked. A process
-// without auth hears of none: its tokens are good until they expire.
+// followRevocations reads the revocation log for central, which has to know of
+// administrators' tokens that were revoked. Where the process runs auth too,
+// auth follows the log itself.
+func (p *process) followRevocations() {
+	if p.roles.auth {
+		return
+	}
+	p.revocations = revocation.NewFollower(p.db, p.cfg.Database.URL.Reveal(), p.o.Clock, p.log)
+	p.ready.add("revocations", p.revocations.Ready)
+	p.background = append(p.background, task{"revocations", p.revocations.Run})
+}
+
+// revoked tells central of administrators' tokens that were revoked.
 func (p *process) revoked(sid, gid, jti, sub string, issued time.Time) bool {
-	return p.auth != nil && p.auth.Revoked(sid, gid, jti, sub, issued)
+	if p.auth != nil {
+		return p.auth.Revoked(sid, gid, jti, sub, issued)
+	}
+	return p.revocations != nil && p.revocations.RevokedClaims(sid, gid, jti, sub, issued)
 }
 
 func (p *process) buildAuth(context.Context) error {

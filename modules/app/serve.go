@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"versola/modules/auth"
+	"versola/modules/auth/revocation"
 	"versola/modules/central"
 	"versola/modules/central/catalog"
 	"versola/modules/edge"
@@ -85,6 +86,7 @@ type process struct {
 	catalog       *catalog.Holder
 	central       *central.Module
 	auth          *auth.Module
+	revocations   *revocation.Follower // of central without auth; else nil
 	edge          *edge.Module
 
 	servers    map[string]*httpserver.Server

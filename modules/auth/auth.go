@@ -33,7 +33,6 @@ import (
 	"versola/modules/central/catalog"
 	"versola/platform/clock"
 	"versola/platform/httpserver"
-	"versola/platform/id"
 	"versola/platform/postgres"
 	"versola/platform/secret"
 )
@@ -205,14 +204,9 @@ func (m *Module) ensureKeys(ctx context.Context) error {
 	}
 }
 
-// Revoked tells whether an access token of these claims has been revoked, as far
-// as this process knows. An id that does not read names nothing.
+// Revoked tells whether an access token of these claims has been revoked: see [revocation.Follower.RevokedClaims].
 func (m *Module) Revoked(sid, gid, jti, sub string, issued time.Time) bool {
-	a := token.Access{ID: jti, Issued: issued}
-	a.SessionID, _ = id.ParseUUID(sid)
-	a.GrantID, _ = id.ParseUUID(gid)
-	a.UserID, _ = id.ParseUUID(sub)
-	return m.follower.Revoked(&a)
+	return m.follower.RevokedClaims(sid, gid, jti, sub, issued)
 }
 
 // Ready tells why the module cannot serve yet; nil: it can.

@@ -17,6 +17,7 @@ import (
 
 	"versola/modules/auth/token"
 	"versola/platform/clock"
+	"versola/platform/id"
 	"versola/platform/postgres"
 )
 
@@ -268,6 +269,17 @@ func (f *Follower) Revoked(a *token.Access) bool {
 	}
 	before, ok := f.subjects[subject{KindUser, a.UserID.String()}]
 	return ok && granted(a).Before(before)
+}
+
+// RevokedClaims tells whether an access token of these claims (sid, gid, jti,
+// sub, iat) has been revoked, as far as this process knows. An id that does not
+// read names nothing.
+func (f *Follower) RevokedClaims(sid, gid, jti, sub string, issued time.Time) bool {
+	a := token.Access{ID: jti, Issued: issued}
+	a.SessionID, _ = id.ParseUUID(sid)
+	a.GrantID, _ = id.ParseUUID(gid)
+	a.UserID, _ = id.ParseUUID(sub)
+	return f.Revoked(&a)
 }
 
 // granted is when the sign-in behind a token was. The grant's id tells it to the
