@@ -39,7 +39,12 @@ func run(ctx context.Context) int {
 		SilenceErrors: true,
 		Version:       app.Version(),
 	}
-	root.AddCommand(app.ServeCommand(), app.MigrateCommand(), app.ConfigCommand(), app.ApplyCommand(), app.ExportCommand(),
+	admin, err := app.AdminCommand()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "versola:", err)
+		return app.ExitCode(err)
+	}
+	root.AddCommand(admin, app.ServeCommand(), app.MigrateCommand(), app.ConfigCommand(), app.ApplyCommand(), app.ExportCommand(),
 		app.UsersCommand(), app.AuditCommand(), app.KeysCommand(), app.EdgeCommand(), app.VersionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "versola:", err)

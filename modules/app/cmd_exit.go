@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"versola/modules/app/adminapi"
 	"versola/platform/config"
 )
 
@@ -15,6 +16,9 @@ import (
 const (
 	exitProblem = 1 // what was asked for did not work
 	exitUsage   = 2 // it was not asked for properly
+	// exitUnreachable: the deployment that was asked does not answer, or does
+	// not know who asks.
+	exitUnreachable = 3
 )
 
 // usageError is a mistake in the command line.
@@ -31,6 +35,8 @@ func ExitCode(err error) int {
 		return 0
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, adminapi.ErrUnreachable):
+		return exitUnreachable
 	}
 	// cobra's own errors of the root command have no type.
 	for _, prefix := range []string{"unknown command", "unknown flag", "unknown shorthand flag", "flag needs an argument", "invalid argument", "bad flag syntax", "required flag"} {

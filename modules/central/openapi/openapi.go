@@ -25,6 +25,13 @@ type Operation struct {
 	Public   bool   // needs no caller: "security: []"
 	// Idempotent operations take an Idempotency-Key.
 	Idempotent bool
+
+	Tag     string   // what it is about
+	Summary string   // one line
+	Query   []string // parameters of the query, in the document's order
+	// Versioned operations need the ETag of what they change in If-Match.
+	Versioned bool
+	Body      string // media type of what is sent; "" for nothing
 }
 
 // operation is what is read of one; the rest is for readers and validators.
@@ -32,13 +39,27 @@ type operation struct {
 	ID       string       `yaml:"operationId"`
 	Filtered bool         `yaml:"x-versola-filtered"`
 	Security *[]yaml.Node `yaml:"security"`
+	Tags     []string     `yaml:"tags"`
+	Summary  string       `yaml:"summary"`
 
-	Parameters []struct {
-		Ref string `yaml:"$ref"`
-	} `yaml:"parameters"`
+	Parameters  []parameter `yaml:"parameters"`
+	RequestBody struct {
+		Content map[string]yaml.Node `yaml:"content"`
+	} `yaml:"requestBody"`
 }
 
-const idempotencyKey = "#/components/parameters/idempotencyKey"
+// parameter is one, or refers to one of the document's components.
+type parameter struct {
+	Ref  string `yaml:"$ref"`
+	Name string `yaml:"name"`
+	In   string `yaml:"in"`
+}
+
+const (
+	sharedParameters = "#/components/parameters/"
+	idempotencyKey   = sharedParameters + "idempotencyKey"
+	ifMatch          = sharedParameters + "ifMatch"
+)
 
 var methods = []string{"get", "put", "post", "delete", "patch"}
 
@@ -46,7 +67,10 @@ var methods = []string{"get", "put", "post", "delete", "patch"}
 // document that cannot be read, an operation without an id, or two with one.
 func Operations() ([]Operation, error) {
 	var doc struct {
-		Paths map[string]map[string]yaml.Node `yaml:"paths"`
+		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
+		Components struct {
+			Parameters map[string]parameter `yaml:"parameters"`
+		} `yaml:"components"`
 	}
 	if err := yaml.Unmarshal(Document, &doc); err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
@@ -70,12 +94,20 @@ func Operations() ([]Operation, error) {
 				return nil, fmt.Errorf("operationId %s is that of %s and of %s", o.ID, other, path)
 			}
 			seen[o.ID] = path
-			idempotent := false
+			op := Operation{ID: o.ID, Method: strings.ToUpper(method), Path: path, Filtered: o.Filtered, Summary: o.Summary,
+				Public: o.Security != nil && len(*o.Security) == 0, Tag: strings.Join(o.Tags, " "),
+				Body: strings.Join(slices.Sorted(maps.Keys(o.RequestBody.Content)), " ")}
 			for _, p := range o.Parameters {
-				idempotent = idempotent || p.Ref == idempotencyKey
+				op.Idempotent = op.Idempotent || p.Ref == idempotencyKey
+				op.Versioned = op.Versioned || p.Ref == ifMatch
+				if name, shared := strings.CutPrefix(p.Ref, sharedParameters); shared {
+					p = doc.Components.Parameters[name]
+				}
+				if p.In == "query" {
+					op.Query = append(op.Query, p.Name)
+				}
 			}
-			out = append(out, Operation{Idempotent: idempotent, ID: o.ID, Method: strings.ToUpper(method), Path: path,
-				Filtered: o.Filtered, Public: o.Security != nil && len(*o.Security) == 0})
+			out = append(out, op)
 		}
 	}
 	return out, nil
