@@ -20,8 +20,8 @@ import (
 )
 
 // Algorithms are those that a deployment has a key for from its first start:
-// ES256 is our default, RS256 that of OpenID Connect (Core section 15.1).
-func Algorithms() []jose.Algorithm { return []jose.Algorithm{jose.ES256, jose.RS256} }
+// all that a client may register.
+func Algorithms() []jose.Algorithm { return jose.Algorithms() }
 
 const activeSQL = `SELECT alg FROM central.signing_key WHERE state = '` + catalog.KeyActive + `'`
 
