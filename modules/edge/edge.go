@@ -117,7 +117,7 @@ func (m *Module) handlers(auth *provider.Client, verifier *token.Verifier) (err 
 	d := m.d
 	cookies := httpserver.NewCookies(d.PublicURL)
 	m.proxy, err = proxy.New(proxy.Deps{
-		Catalog: d.Catalog, EdgeID: d.EdgeID, PublicURL: d.PublicURL, Log: d.Log, Meter: d.Meter, Cookies: cookies,
+		Catalog: d.Catalog, EdgeID: d.EdgeID, PublicURL: d.PublicURL, Clock: d.Clock, Log: d.Log, Meter: d.Meter, Cookies: cookies,
 		Verifier: verifier, Revoked: m.follower.Set, Sessions: m.sessions, TrustedProxies: d.TrustedProxies,
 	})
 	if err != nil {

@@ -238,15 +238,13 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 			s.Resources[0].Upstream.URL = "https://api.example"
 			s.Resources[0].Upstream.TLS = &catalog.UpstreamTLS{ServerName: "api.example"}
 		},
-		"endpoints[0].allow":     endpoint0(func(e *catalog.EndpointSpec) { e.Allow = `token.sub == "a"` }),
-		"endpoints[0].inject":    endpoint0(func(e *catalog.EndpointSpec) { e.Inject = []catalog.Injection{{Header: "X-User", Value: "token.sub"}} }),
-		"endpoints[0].step_up":   endpoint0(func(e *catalog.EndpointSpec) { e.StepUp = &catalog.StepUp{ACR: []string{"high"}} }),
-		"endpoints[0].websocket": endpoint0(func(e *catalog.EndpointSpec) { e.Websocket = true }),
+		"endpoints[0].allow":              endpoint0(func(e *catalog.EndpointSpec) { e.Allow = `token.sub == "a"` }),
+		"endpoints[0].inject":             endpoint0(func(e *catalog.EndpointSpec) { e.Inject = []catalog.Injection{{Header: "X-User", Value: "token.sub"}} }),
+		"endpoints[0].step_up.acr_values": endpoint0(func(e *catalog.EndpointSpec) { e.StepUp = &catalog.StepUp{ACR: []string{"high"}} }),
+		"endpoints[0].websocket":          endpoint0(func(e *catalog.EndpointSpec) { e.Websocket = true }),
 		"endpoints[0].limits": endpoint0(func(e *catalog.EndpointSpec) {
 			e.Limits = &catalog.LimitSpec{Requests: 5, Per: catalog.Duration(time.Minute)}
 		}),
-		"endpoints[0].max_body": endpoint0(func(e *catalog.EndpointSpec) { e.MaxBody = 1024 }),
-		"endpoints[0].timeout":  endpoint0(func(e *catalog.EndpointSpec) { e.Timeout = catalog.Duration(time.Second) }),
 	} {
 		s := base()
 		change(s)

@@ -77,11 +77,9 @@ func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is b
 		e, at := &s.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)
 		refuse(at+"allow", e.Allow != "")
 		refuse(at+"inject", len(e.Inject) > 0)
-		refuse(at+"step_up", e.StepUp != nil)
+		refuse(at+"step_up.acr_values", e.StepUp != nil && len(e.StepUp.ACR) > 0)
 		refuse(at+"websocket", e.Websocket)
 		refuse(at+"limits", e.Limits != nil)
-		refuse(at+"max_body", e.MaxBody != 0)
-		refuse(at+"timeout", e.Timeout != 0)
 	}
 }
 

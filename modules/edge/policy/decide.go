@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	"versola/modules/central/catalog"
 )
@@ -14,6 +15,8 @@ type Caller struct {
 	// Service is the client of a token that no person stands behind; its
 	// permissions are its own.
 	Service *catalog.Client
+	// SignedInAt is when the person proved who they are; zero: nobody did.
+	SignedInAt time.Time
 }
 
 // May decides whether a caller (nil: nobody) may use an endpoint of a
@@ -41,4 +44,16 @@ func May(caller *Caller, r *catalog.Resource, e *catalog.EndpointSpec) Reason {
 		return Allowed
 	}
 	return NotPermitted
+}
+
+// Recent decides whether the caller's sign-in is as young as the endpoint asks
+// (RFC 9470). A service client has none and never passes.
+func Recent(caller *Caller, e *catalog.EndpointSpec, now time.Time) Reason {
+	if e.StepUp == nil || e.StepUp.MaxAge == 0 {
+		return Allowed
+	}
+	if caller == nil || caller.SignedInAt.IsZero() || now.Sub(caller.SignedInAt) > e.StepUp.MaxAge.D(0) {
+		return SignInTooOld
+	}
+	return Allowed
 }

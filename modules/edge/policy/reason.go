@@ -28,6 +28,7 @@ const (
 	SchemeUnknown    Reason = "scheme_unknown"    // Authorization is not Bearer
 	SessionEnded     Reason = "session_ended"
 	ClientDisabled   Reason = "client_disabled"
+	SignInTooOld     Reason = "insufficient_user_authentication" // RFC 9470 section 3
 
 	// 403
 	CSRF           Reason = "csrf"
@@ -62,7 +63,7 @@ var statuses = map[Reason]int{
 	TargetEscape: http.StatusBadRequest, TargetSegment: http.StatusBadRequest, HeaderAmbiguous: http.StatusBadRequest,
 	NoCredentials: http.StatusUnauthorized, TokenInvalid: http.StatusUnauthorized, TokenExpired: http.StatusUnauthorized,
 	TokenRevoked: http.StatusUnauthorized, SenderConstraint: http.StatusUnauthorized, SchemeUnknown: http.StatusUnauthorized,
-	SessionEnded: http.StatusUnauthorized, ClientDisabled: http.StatusUnauthorized,
+	SessionEnded: http.StatusUnauthorized, ClientDisabled: http.StatusUnauthorized, SignInTooOld: http.StatusUnauthorized,
 	CSRF: http.StatusForbidden, WrongTenant: http.StatusForbidden, WrongAudience: http.StatusForbidden, NotPermitted: http.StatusForbidden,
 	UpgradeRefused:  http.StatusNotImplemented,
 	ResourceUnknown: http.StatusNotFound, EndpointUnknown: http.StatusNotFound,

@@ -131,7 +131,7 @@ func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
 		}
 	}
 	x.reqID = httpserver.RequestID(c)
-	if limit := resource.Upstream.MaxBody; limit > 0 && r.ContentLength > limit {
+	if limit := x.maxBody(); limit > 0 && r.ContentLength > limit {
 		return refuse(policy.BodyTooLarge, nil)
 	}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
@@ -193,7 +193,7 @@ type roundTripper struct{}
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r)
 	x.sent = clock.Monotonic()
-	res, err := x.route.transport.RoundTrip(r)
+	res, err := x.transport().RoundTrip(r)
 	x.received = clock.Monotonic()
 	return res, err
 }

@@ -42,6 +42,7 @@ type Deps struct {
 	Catalog        *catalog.Holder
 	EdgeID         string
 	PublicURL      string // without a trailing slash
+	Clock          clock.Clock
 	Log            *slog.Logger
 	Meter          metric.Meter
 	Cookies        httpserver.Cookies
@@ -97,8 +98,9 @@ type routes struct {
 type route struct {
 	resource  *catalog.Resource
 	transport *http.Transport
-	base      string // escaped path before every target, without a trailing slash
-	basePath  string // the same, decoded
+	patient   map[*catalog.EndpointSpec]*http.Transport // endpoints with a timeout of their own
+	base      string                                    // escaped path before every target, without a trailing slash
+	basePath  string                                    // the same, decoded
 }
 
 // routes returns what was compiled of the current catalog, or nil.
@@ -147,8 +149,15 @@ func (h *Handler) compile(c *catalog.Catalog) *routes {
 }
 
 func (h *Handler) route(r *catalog.Resource) *route {
+	t := timeoutsOf(r)
+	patient := map[*catalog.EndpointSpec]*http.Transport{}
+	for i := range r.Endpoints {
+		if e := &r.Endpoints[i]; e.Timeout != 0 {
+			patient[e] = h.transport(timeouts{t.connect, e.Timeout.D(t.response)})
+		}
+	}
 	return &route{
-		resource: r, transport: h.transport(timeoutsOf(r)),
+		resource: r, transport: h.transport(t), patient: patient,
 		base:     strings.TrimSuffix(r.UpstreamURL.EscapedPath(), "/"),
 		basePath: strings.TrimSuffix(r.UpstreamURL.Path, "/"),
 	}
@@ -223,6 +232,9 @@ func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 	if reason := policy.May(x.caller.policy(), x.route.resource, x.endpoint); !reason.Passes() {
 		return h.denied(x, reason)
 	}
+	if reason := policy.Recent(x.caller.policy(), x.endpoint, h.d.Clock.Now()); !reason.Passes() {
+		return h.stepUp(r, x, reason)
+	}
 	return upgrade(r)
 }
 
@@ -230,6 +242,22 @@ func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 func (x *exchange) to(r *route, method string) {
 	x.route = r
 	x.endpoint = x.routes.table.Match(r.resource, method, x.target)
+}
+
+// transport is the one whose timeouts the endpoint asks for.
+func (x *exchange) transport() *http.Transport {
+	if x.endpoint.Timeout != 0 {
+		return x.route.patient[x.endpoint]
+	}
+	return x.route.transport
+}
+
+// maxBody returns how many bytes a caller may send; 0: no limit.
+func (x *exchange) maxBody() int64 {
+	if x.endpoint.MaxBody > 0 {
+		return x.endpoint.MaxBody
+	}
+	return x.route.resource.Upstream.MaxBody
 }
 
 // note writes the outcome to the log line and the metrics.

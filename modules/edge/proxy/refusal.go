@@ -3,7 +3,10 @@ package proxy
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -51,6 +54,7 @@ var details = map[policy.Reason]string{
 	policy.SenderConstraint:    "the access token is bound to a key that was not proven",
 	policy.SchemeUnknown:       "the Authorization scheme is not supported here",
 	policy.SessionEnded:        "the session has ended, sign in again",
+	policy.SignInTooOld:        "this endpoint asks for a more recent sign-in",
 	policy.CSRF:                "a request that changes something must come from this origin",
 	policy.WrongAudience:       "the access token is not meant for this resource",
 	policy.NotPermitted:        "the caller may not use this endpoint",
@@ -158,6 +162,9 @@ func (h *Handler) signIn(r *http.Request, x *exchange, resource string, reason p
 	refusal := refuse(reason, nil)
 	refusal.Challenge = h.challenge(resource, "")
 	presets := x.routes.presets[resource]
+	if x.route != nil { // several tenants may have a resource of that name
+		presets = slices.DeleteFunc(slices.Clone(presets), func(p *catalog.Preset) bool { return p.Owner != x.route.resource.Owner })
+	}
 	if len(presets) == 0 {
 		return refusal
 	}
@@ -169,6 +176,27 @@ func (h *Handler) signIn(r *http.Request, x *exchange, resource string, reason p
 			refusal.Navigate += "?return_to=" + url.QueryEscape(r.RequestURI)
 		}
 	}
+	return refusal
+}
+
+// stepUp asks for a sign-in as recent as the endpoint needs (RFC 9470 section
+// 3): a page is sent there and back, a script and an API's caller are told.
+func (h *Handler) stepUp(r *http.Request, x *exchange, reason policy.Reason) *Refusal {
+	id := x.route.resource.ID
+	age := strconv.FormatInt(int64(x.endpoint.StepUp.MaxAge.D(0)/time.Second), 10)
+	refusal := refuse(reason, nil)
+	if x.caller.session != nil {
+		refusal = h.signIn(r, x, id, reason)
+		if refusal.LoginURL != "" {
+			refusal.LoginURL += "?max_age=" + age
+		}
+		if to, query, ok := strings.Cut(refusal.Navigate, "?"); ok {
+			refusal.Navigate = to + "?max_age=" + age + "&" + query
+		} else if to != "" {
+			refusal.Navigate = to + "?max_age=" + age
+		}
+	}
+	refusal.Challenge = h.challenge(id, string(reason)) + `, max_age="` + age + `"`
 	return refusal
 }
 

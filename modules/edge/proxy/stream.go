@@ -125,7 +125,7 @@ type body struct {
 
 // newBody makes the body of an exchange.
 func newBody(b io.ReadCloser, x *exchange, control *http.ResponseController) *body {
-	limit := x.route.resource.Upstream.MaxBody
+	limit := x.maxBody()
 	return &body{ReadCloser: b, x: x, control: control, left: limit, limited: limit > 0, timeout: httpserver.BodyTimeout}
 }
 

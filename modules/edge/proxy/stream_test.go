@@ -22,7 +22,7 @@ func stall(t *testing.T, handle func(c echo.Context, x *exchange) error) (net.Co
 	ended := make(chan error, 1)
 	e := echo.New()
 	e.Any("/", func(c echo.Context) error {
-		ended <- handle(c, &exchange{route: &route{resource: &catalog.Resource{}}})
+		ended <- handle(c, &exchange{route: &route{resource: &catalog.Resource{}}, endpoint: &catalog.EndpointSpec{}})
 		return nil
 	})
 	s := httptest.NewServer(e)

@@ -104,7 +104,7 @@ func callerOf(c *catalog.Catalog, claims *token.Claims) (policy.Caller, policy.R
 	if !ok || client.Disabled {
 		return policy.Caller{}, policy.ClientDisabled
 	}
-	may := policy.Caller{Tenant: tenant, Audience: claims.Audience}
+	may := policy.Caller{Tenant: tenant, Audience: claims.Audience, SignedInAt: claims.AuthTime}
 	if claims.Service() {
 		may.Service = client
 	} else {
