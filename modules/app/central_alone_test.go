@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
 	"versola/modules/app"
@@ -75,10 +76,12 @@ func TestRoles_CentralAloneHearsOfRevokedTokens(t *testing.T) {
 	apptest.WaitReady(t, "http://"+cfg.Diagnostics.Central)
 
 	cc := clientcredentials.Config{ClientID: "ops", ClientSecret: secret, TokenURL: systemIssuer(s) + "/token"}
-	token, err := cc.Token(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var token *oauth2.Token
+	apptest.Eventually(t, 5*time.Second, "the new client at the token endpoint", func() (ok bool) {
+		var err error
+		token, err = cc.Token(t.Context())
+		return err == nil
+	})
 	for _, central := range []string{s.Internal, alone} {
 		apptest.Eventually(t, 5*time.Second, "the new client at "+central, func() bool {
 			return status(t, token.AccessToken, central+"/v1/tenants") == http.StatusOK
