@@ -114,7 +114,7 @@ func (a *API) create(c echo.Context, k entityKind) error {
 	}
 	r := spec.Ref()
 	ops := []change.Op{change.Put{Spec: spec, CreateOnly: true}}
-	if client, ok := spec.(*catalog.ClientSpec); ok && hasSecret(client.AuthMethod) {
+	if client, ok := spec.(*catalog.ClientSpec); ok && client.AuthMethod.HasSecret() {
 		ops = append(ops, change.AddSecret{Client: r})
 	}
 	result, err := a.do(c, ops)
@@ -129,22 +129,18 @@ func (a *API) create(c echo.Context, k entityKind) error {
 	return a.writeCurrent(c, http.StatusCreated, r, result, plain)
 }
 
-// hasSecret tells whether a client of this method authenticates with a shared
-// secret (RFC 7591 section 2).
-func hasSecret(m catalog.AuthMethod) bool {
-	switch m {
-	case catalog.AuthBasic, catalog.AuthPost, "client_secret_jwt":
-		return true
+// target names the entity that a request changes and the version that it has
+// to have; 0: any.
+func (a *API) target(c echo.Context, k entityKind) (r catalog.Ref, version int64, err error) {
+	if r, err = k.ref(c); err != nil {
+		return r, 0, err
 	}
-	return false
+	version, err = a.ifMatch(c, r)
+	return r, version, err
 }
 
 func (a *API) replace(c echo.Context, k entityKind) error {
-	r, err := k.ref(c)
-	if err != nil {
-		return err
-	}
-	version, err := a.ifMatch(c, r)
+	r, version, err := a.target(c, k)
 	if err != nil {
 		return err
 	}
@@ -160,11 +156,7 @@ func (a *API) replace(c echo.Context, k entityKind) error {
 }
 
 func (a *API) update(c echo.Context, k entityKind) error {
-	r, err := k.ref(c)
-	if err != nil {
-		return err
-	}
-	version, err := a.ifMatch(c, r)
+	r, version, err := a.target(c, k)
 	if err != nil {
 		return err
 	}
@@ -205,11 +197,7 @@ func (a *API) put(c echo.Context, spec catalog.Entity, version int64) error {
 }
 
 func (a *API) remove(c echo.Context, k entityKind) error {
-	r, err := k.ref(c)
-	if err != nil {
-		return err
-	}
-	version, err := a.ifMatch(c, r)
+	r, version, err := a.target(c, k)
 	if err != nil {
 		return err
 	}
