@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -28,10 +29,23 @@ type exercise struct {
 }
 
 // exercises by what they are about.
-func exercises() map[string]exercise { return clientExercises() }
+func exercises() map[string]exercise {
+	all := map[string]exercise{}
+	for _, area := range []map[string]exercise{
+		clientExercises(),
+		lifetimeExercises(),
+	} {
+		maps.Copy(all, area)
+	}
+	return all
+}
 
 // exercised are the kinds whose settings all have an exercise or are refused.
-func exercised() []string { return []string{catalog.KindNameClient} }
+func exercised() []string {
+	return []string{
+		catalog.KindNameClient,
+	}
+}
 
 // house is a running system, its first administrator and a relying party's
 // callback.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"versola/modules/auth/authorization"
@@ -197,8 +198,14 @@ func parsePrompt(r *authorization.Request, _ tenant.At, _ *catalog.Client, p oau
 	return nil
 }
 
-func parseMaxAge(r *authorization.Request, _ tenant.At, _ *catalog.Client, p oauth.Params) error {
+// parseMaxAge takes the client's default_max_age where the request has no
+// max_age (OpenID Connect Registration section 2).
+func parseMaxAge(r *authorization.Request, _ tenant.At, cl *catalog.Client, p oauth.Params) error {
 	if !p.Has("max_age") {
+		if usual := cl.DefaultMaxAge.D(0); usual > 0 {
+			age := int(usual / time.Second)
+			r.MaxAge = &age
+		}
 		return nil
 	}
 	seconds, err := strconv.ParseUint(p.Get("max_age"), 10, 31)

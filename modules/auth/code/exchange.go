@@ -110,7 +110,7 @@ func (g *Grant) parse(t tenant.At, cl *catalog.Client, p oauth.Params, now time.
 	// lives, and as long as a second use of the code can be told.
 	q.grantEnd = now.Add(authorization.CodeKept + cl.TokenTTL())
 	if cl.HasGrant(catalog.GrantRefreshToken) {
-		q.grantEnd = now.Add(t.RefreshAbsolute())
+		q.grantEnd = now.Add(cl.RefreshAbsoluteTTL())
 	}
 	return q, nil
 }

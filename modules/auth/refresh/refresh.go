@@ -55,7 +55,7 @@ func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oa
 		return nil, refuse(errForged)
 	}
 	now := g.Clock.Now()
-	u := &use{token: presented, tenant: t.ID, client: cl.ID, scopes: scopes, now: now, idleSince: now.Add(-t.RefreshIdle())}
+	u := &use{token: presented, tenant: t.ID, client: cl.ID, scopes: scopes, now: now, idleSince: now.Add(-cl.RefreshIdleTTL())}
 	for range attempts {
 		f, err := g.Store.rotate(ctx, u)
 		if err != nil {

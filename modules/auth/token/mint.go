@@ -113,7 +113,7 @@ func (m *Minter) ID(t tenant.At, cl *catalog.Client, p *Person, nonce, access st
 	o.text("iss", t.Issuer)
 	o.text("sub", p.UserID.String())
 	o.text("aud", cl.ID)
-	o.number("exp", now.Add(t.IDTokenTTL()).Unix())
+	o.number("exp", now.Add(cl.IDTTL()).Unix())
 	o.number("iat", now.Unix())
 	o.number("auth_time", p.AuthTime.Unix())
 	o.optional("nonce", nonce)

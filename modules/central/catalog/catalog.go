@@ -97,19 +97,8 @@ const (
 	defaultLoginTTL        = 15 * time.Minute
 )
 
-// IDTokenTTL returns the lifetime of ID tokens.
-func (t *Tenant) IDTokenTTL() time.Duration { return t.Settings.IDTokenTTL.D(defaultIDTokenTTL) }
-
 // CodeTTL returns the lifetime of authorization codes.
 func (t *Tenant) CodeTTL() time.Duration { return t.Settings.CodeTTL.D(defaultCodeTTL) }
-
-// RefreshIdle returns how long a refresh token family lives unused.
-func (t *Tenant) RefreshIdle() time.Duration { return t.Settings.RefreshIdle.D(defaultRefreshIdle) }
-
-// RefreshAbsolute returns how long a refresh token family lives at the most.
-func (t *Tenant) RefreshAbsolute() time.Duration {
-	return t.Settings.RefreshAbsolute.D(defaultRefreshAbsolute)
-}
 
 // RefreshGrace returns how long a rotated refresh token still gives its
 // successor, so that a lost response can be retried.
@@ -210,6 +199,23 @@ func (c *Client) HasScope(scope string) bool { return slices.Contains(c.Scopes, 
 // TokenTTL returns the lifetime of the client's access tokens.
 func (c *Client) TokenTTL() time.Duration {
 	return c.AccessTokenTTL.D(c.Owner.Settings.AccessTokenTTL.D(defaultAccessTokenTTL))
+}
+
+// IDTTL returns the lifetime of the client's ID tokens.
+func (c *Client) IDTTL() time.Duration {
+	return c.IDTokenTTL.D(c.Owner.Settings.IDTokenTTL.D(defaultIDTokenTTL))
+}
+
+// RefreshIdleTTL returns how long the client's refresh token families live
+// unused.
+func (c *Client) RefreshIdleTTL() time.Duration {
+	return c.RefreshIdle.D(c.Owner.Settings.RefreshIdle.D(defaultRefreshIdle))
+}
+
+// RefreshAbsoluteTTL returns how long the client's refresh token families live
+// at the most, counted from the sign-in that began them.
+func (c *Client) RefreshAbsoluteTTL() time.Duration {
+	return c.RefreshAbsolute.D(c.Owner.Settings.RefreshAbsolute.D(defaultRefreshAbsolute))
 }
 
 // TokenAlg returns the algorithm of the client's access tokens.
