@@ -95,7 +95,7 @@ settings: {access_token_ttl: 90s, refresh_absolute_ttl: 1000h, phone_prefixes: [
 kind: tenant
 id: two
 name: "$${NOT_A_VARIABLE} # no comment: 'quoted' \"twice\""
-security_profile: fapi2
+security_profile: standard
 ---
 {kind: scope, tenant: one, id: openid}
 ---

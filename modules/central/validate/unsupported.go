@@ -45,6 +45,7 @@ func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)
 
 func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)) {
 	t := &s.Settings
+	refuse("security_profile", s.Profile == catalog.ProfileFAPI2)
 	refuse("settings.languages", len(t.Languages) > 0)
 	if o := t.OTP; o != nil {
 		refuse("settings.otp.per_day", o.PerDay != 0)

@@ -114,7 +114,7 @@ func no() *bool  { v := false; return &v }
 func base() *catalog.Snapshot {
 	return &catalog.Snapshot{
 		Edges:   []catalog.EdgeSpec{{ID: "local", JWKS: json.RawMessage(edgeKeys)}},
-		Tenants: []catalog.TenantSpec{{ID: "demo", Profile: catalog.ProfileStandard, Edge: "local"}, {ID: "bank", Profile: catalog.ProfileFAPI2}},
+		Tenants: []catalog.TenantSpec{{ID: "demo", Profile: catalog.ProfileStandard, Edge: "local"}, {ID: "bank", Profile: catalog.ProfileStandard}},
 		Scopes:  []catalog.ScopeSpec{{Tenant: "demo", ID: "openid"}, {Tenant: "demo", ID: "offline_access"}, {Tenant: "bank", ID: "openid"}},
 		Resources: []catalog.ResourceSpec{{Tenant: "demo", ID: "api", Upstream: catalog.UpstreamSpec{URL: "http://127.0.0.1:8100/base"},
 			Endpoints: []catalog.EndpointSpec{{ID: "list", Method: "GET", Path: "/things"}, {ID: "one", Method: "GET", Path: "/things/{id}"}}}},
@@ -191,8 +191,7 @@ func TestSnapshot_NamesTheFieldOfEachFault(t *testing.T) {
 			s.Clients[2].GrantTypes = append(s.Clients[2].GrantTypes, "client_credentials")
 		}, "client demo/native: grant_types: "},
 		"public without PKCE":      {func(s *catalog.Snapshot) { s.Clients[2].RequirePKCE = no() }, "client demo/native: require_pkce: "},
-		"fapi2 without PKCE":       {func(s *catalog.Snapshot) { s.Clients[3].RequirePKCE = no() }, "client bank/web: require_pkce: "},
-		"fapi2 with RS256":         {func(s *catalog.Snapshot) { s.Clients[3].IDTokenAlg = "RS256" }, "client bank/web: id_token_alg: "},
+		"fapi2":                    {func(s *catalog.Snapshot) { s.Tenants[1].Profile = catalog.ProfileFAPI2 }, "tenant bank: security_profile: is not supported"},
 		"alg none":                 {func(s *catalog.Snapshot) { s.Clients[0].AccessTokenAlg = "none" }, "client demo/web: access_token_alg: "},
 		"alg HS256":                {func(s *catalog.Snapshot) { s.Clients[0].IDTokenAlg = "HS256" }, "client demo/web: id_token_alg: "},
 		"unknown scope":            {func(s *catalog.Snapshot) { s.Clients[0].Scopes = append(s.Clients[0].Scopes, "email") }, "client demo/web: scopes[1]: "},
@@ -227,6 +226,24 @@ func TestSnapshot_NamesTheFieldOfEachFault(t *testing.T) {
 				t.Errorf("got %v\nwant one that begins %q", found, c.want)
 			}
 		})
+	}
+}
+
+func TestSnapshot_HoldsClientsToTheProfileOfTheirTenant(t *testing.T) {
+	t.Parallel()
+	for field, change := range map[string]func(*catalog.ClientSpec){
+		"require_pkce": func(s *catalog.ClientSpec) { s.RequirePKCE = no() },
+		"id_token_alg": func(s *catalog.ClientSpec) { s.IDTokenAlg = "RS256" },
+	} {
+		s := base()
+		change(&s.Clients[3])
+		if found := (Rules{everything: true}).Snapshot(s); len(found) != 0 {
+			t.Errorf("%s, standard: %v", field, found)
+		}
+		s.Tenants[1].Profile = catalog.ProfileFAPI2
+		if found := (Rules{everything: true}).Snapshot(s); len(found) != 1 || found[0].Field != field {
+			t.Errorf("%s, fapi2: %v", field, found)
+		}
 	}
 }
 
