@@ -92,7 +92,11 @@ func (p *process) internal(mount func(*echo.Group)) error {
 		mount(s.Echo.Group(""))
 		return nil
 	}
-	return p.listener(listenInternal, httpserver.Options{Addr: p.cfg.Central.Listen, StreamRoutes: []string{users.ImportRoute}}, mount)
+	trusted, err := prefixes(p.cfg.Central.TrustedProxies)
+	if err != nil {
+		return err
+	}
+	return p.listener(listenInternal, httpserver.Options{Addr: p.cfg.Central.Listen, TrustedProxies: trusted, StreamRoutes: []string{users.ImportRoute}}, mount)
 }
 
 func (p *process) buildCentral(ctx context.Context) error {

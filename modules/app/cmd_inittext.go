@@ -79,6 +79,8 @@ auth:
 # The administrative plane: admin API and the feeds that edges follow. Not public.
 central:
   listen: {{if .Production}}":8090" # reachable by the edges, through the cluster's network alone{{else}}127.0.0.1:8090{{end}}
+  # Networks of the edges that administrators come through: the audit log then has the administrator's address, not the edge's.
+  trusted_proxies: {{if .Edge}}[127.0.0.0/8]{{else}}[] # [10.0.0.0/8]{{end}}
 {{- end}}
 {{- if .Edge}}
 

@@ -150,6 +150,7 @@ func TestValidate_Values(t *testing.T) {
 		"issuer dots":          {"auth: {issuer: 'http://a/b/../c'}", []string{"must have a plain path"}},
 		"issuer case":          {"auth: {issuer: 'http://LocalHost'}", []string{"must have its host in lower case"}},
 		"root tenant":          {"auth: {root_tenant: 'a/b'}", []string{"auth.root_tenant"}},
+		"networks of central":  {"central:\n  trusted_proxies:\n    - fd00::/8\n    - ::ffff:10.0.0.0/104\n    - fe80::1%x/64\n", []string{"FILE:4: central.trusted_proxies[1]: must be a network such as", "FILE:5: central.trusted_proxies[2]: must be a network such as"}},
 		"networks":             {"auth:\n  trusted_proxies:\n    - 10.0.0.0/8\n    - 10.0.0.1\n    - x\n", []string{"FILE:4: auth.trusted_proxies[1]: must be a network: 10.0.0.1/32", "FILE:5: auth.trusted_proxies[2]: must be a network such as"}},
 		"otp":                  {"auth: {otp: {provider: sms}}", []string{"auth.otp.provider: must be fake or none"}},
 		"fake code":            {"auth: {otp: {fake_code: abc}}", []string{"must be four to ten digits"}},

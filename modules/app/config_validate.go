@@ -96,6 +96,7 @@ func (c *Config) Validate(report func(path, message string)) {
 	if !(c.Telemetry.SampleRatio >= 0 && c.Telemetry.SampleRatio <= 1) {
 		report("telemetry.sample_ratio", "must be between 0 and 1")
 	}
+	r.networks("central.trusted_proxies", c.Central.TrustedProxies)
 	r.listeners()
 	r.auth()
 	r.edge()
@@ -206,11 +207,12 @@ func (r rules) publicURL(at, text string, used bool) {
 
 func (r rules) networks(at string, list []string) {
 	for i, text := range list {
-		if _, err := netip.ParsePrefix(text); err == nil {
+		network, err := netip.ParsePrefix(text)
+		if err == nil && !network.Addr().Is4In6() {
 			continue
 		}
 		message := "must be a network such as 10.0.0.0/8"
-		if a, err := netip.ParseAddr(text); err == nil {
+		if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 			message = fmt.Sprintf("must be a network: %s/%d is this address alone", a, a.BitLen())
 		}
 		r.report(fmt.Sprintf("%s[%d]", at, i), message)

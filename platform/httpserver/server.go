@@ -12,7 +12,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -303,42 +302,6 @@ func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
-}
-
-// ClientAddr returns the address of the client: the connection's, or what
-// trusted proxies report. The zero Addr: none could be read.
-func ClientAddr(c echo.Context) netip.Addr {
-	a, _ := netip.ParseAddr(c.RealIP())
-	return a.Unmap()
-}
-
-// clientAddr walks X-Forwarded-For from the right for as long as the peer is a
-// trusted proxy: what an untrusted one wrote is never believed.
-func clientAddr(r *http.Request, trusted []netip.Prefix) string {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	addr := peer.Addr().Unmap()
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && Trusted(trusted, addr); i-- {
-		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break
-		}
-		addr = next.Unmap()
-	}
-	return addr.String()
-}
-
-// Trusted tells whether addr is in one of the networks.
-func Trusted(networks []netip.Prefix, addr netip.Addr) bool {
-	for _, p := range networks {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
 }
 
 // Unavailable tells whether err is a passing condition of a part that the

@@ -257,6 +257,12 @@ func TestClientAddr_BelievesTrustedProxiesOnly(t *testing.T) {
 		{"spaces", "10.0.0.1:1000", []string{"  198.51.100.9 ,  10.0.0.2  "}, trusted, "198.51.100.9"},
 		{"IPv6", "[fd00::1]:1000", []string{"2001:db8::5"}, trusted, "2001:db8::5"},
 		{"IPv4 in IPv6", "[::ffff:10.0.0.1]:1000", []string{"::ffff:198.51.100.9"}, trusted, "198.51.100.9"},
+		{"a zone, which is free text", "10.0.0.1:1000", []string{"fe80::1%\x1b[2J"}, trusted, "fe80::1"},
+		{"an IPv4 network in IPv6", "10.0.0.1:1000", []string{"::ffff:10.0.0.2%x"}, trusted, "10.0.0.2"},
+		{"a port", "10.0.0.1:1000", []string{"198.51.100.9:443"}, trusted, "10.0.0.1"},
+		{"the word unknown", "10.0.0.1:1000", []string{"198.51.100.9, unknown"}, trusted, "10.0.0.1"},
+		{"commas alone", "10.0.0.1:1000", []string{",,,,"}, trusted, "10.0.0.1"},
+		{"thousands of hops inside", "10.0.0.1:1000", []string{strings.Repeat("10.0.0.2,", 5000) + "10.0.0.2"}, trusted, "10.0.0.2"},
 		{"no address at all", "@", []string{"1.1.1.1"}, trusted, "invalid IP"},
 	} {
 		s, _ := newServer(httpserver.Options{TrustedProxies: c.trusted})

@@ -36,7 +36,9 @@ auth:
   {{- with $v.trustedProxies }}{{ $_ := set $auth "trusted_proxies" . }}{{ end -}}
   {{- toYaml $auth | nindent 2 }}
 central:
-  listen: ":8090"
+  {{- $central := dict "listen" ":8090" -}}
+  {{- with $v.centralTrustedProxies }}{{ $_ := set $central "trusted_proxies" . }}{{ end -}}
+  {{- toYaml $central | nindent 2 }}
 {{- if eq (include "versola.seeds" .) "true" }}
 edge:
   {{- toYaml (dict "id" .root.Values.edge.id "public_url" .root.Values.edge.publicURL "private_keys_file" "/run/secrets/versola-edge/privateKeys") | nindent 2 }}

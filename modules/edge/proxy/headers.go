@@ -223,10 +223,12 @@ func (h *Handler) forwarded(v *values, in *http.Request, out http.Header) {
 		v.set(out, "Forwarded", node(addr, text)+h.forwardedTail)
 	} else {
 		var plain, nodes []string
-		for _, hop := range hops(in.Header["X-Forwarded-For"], addr, h.d.TrustedProxies) {
+		for hop := range httpserver.Hops(in, h.d.TrustedProxies) {
 			text := hop.String()
 			plain, nodes = append(plain, text), append(nodes, node(hop, text))
 		}
+		slices.Reverse(plain) // the client first
+		slices.Reverse(nodes)
 		v.set(out, "X-Forwarded-For", strings.Join(plain, ", "))
 		v.set(out, "Forwarded", strings.Join(nodes, ", ")+h.forwardedTail)
 	}
@@ -240,20 +242,4 @@ func node(addr netip.Addr, text string) string {
 		return `for="[` + text + `]"`
 	}
 	return "for=" + text
-}
-
-// hops are the addresses that a request came through, the client's first and
-// the peer's last.
-func hops(lines []string, peer netip.Addr, trusted []netip.Prefix) []netip.Addr {
-	chain := []netip.Addr{peer}
-	said := strings.Split(strings.Join(lines, ","), ",")
-	for i := len(said) - 1; i >= 0 && httpserver.Trusted(trusted, chain[len(chain)-1]); i-- {
-		next, err := netip.ParseAddr(strings.TrimSpace(said[i]))
-		if err != nil {
-			break
-		}
-		chain = append(chain, next.Unmap().WithZone(""))
-	}
-	slices.Reverse(chain)
-	return chain
 }
