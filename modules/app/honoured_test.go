@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"versola/modules/app"
 	"versola/modules/app/apptest"
 	"versola/modules/central/catalog"
 	"versola/modules/central/validate"
@@ -34,6 +35,7 @@ func exercises() map[string]exercise {
 	for _, area := range []map[string]exercise{
 		clientExercises(),
 		lifetimeExercises(),
+		wordExercises(),
 	} {
 		maps.Copy(all, area)
 	}
@@ -44,6 +46,7 @@ func exercises() map[string]exercise {
 func exercised() []string {
 	return []string{
 		catalog.KindNameClient,
+		catalog.KindNameTexts, catalog.KindNameTemplate,
 	}
 }
 
@@ -57,7 +60,7 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	s := apptest.Start(t, nil)
+	s := apptest.Start(t, func(c *app.Config) { c.Log.Level = "info" }) // messages are in the log
 	there := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(there.Close)
 	return &house{System: s, admin: signInAdmin(t, s), callback: there.URL + "/callback"}
@@ -78,11 +81,16 @@ func (d document) with(changes document) document {
 
 func (h *house) send(t *testing.T, method, path string, d document) *apptest.Page {
 	t.Helper()
+	return administer(t, h.System, h.admin, method, path, "application/json", encode(t, d))
+}
+
+func encode(t *testing.T, d document) string {
+	t.Helper()
 	body, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return administer(t, h.System, h.admin, method, path, "application/json", string(body))
+	return string(body)
 }
 
 // client registers a client of the demo tenant and returns its secret, if it
@@ -112,7 +120,14 @@ func (h *house) client(t *testing.T, d document) (secret string) {
 // names.
 func (h *house) refuses(t *testing.T, d document, pointer string) {
 	t.Helper()
-	page := h.send(t, http.MethodPost, "/v1/tenants/demo/clients", d)
+	h.refusesAt(t, http.MethodPost, "/v1/tenants/demo/clients", d, pointer)
+}
+
+// refusesAt checks that a document is refused for the field that a JSON
+// pointer names.
+func (h *house) refusesAt(t *testing.T, method, path string, d document, pointer string) {
+	t.Helper()
+	page := h.send(t, method, path, d)
 	var problem struct {
 		Errors []struct{ Pointer, Detail string }
 	}
@@ -124,7 +139,7 @@ func (h *house) refuses(t *testing.T, d document, pointer string) {
 			return
 		}
 	}
-	t.Errorf("registering %v: want 422 that names %s, got %d %s", d, pointer, page.Status, page.Body)
+	t.Errorf("%s %v: want 422 that names %s, got %d %s", path, d, pointer, page.Status, page.Body)
 }
 
 // token posts to the token endpoint; a secret goes into the header.

@@ -80,9 +80,8 @@ type pageSet interface {
 
 // signIn is the other half: who signs people in and shows pages.
 type signIn struct {
-	login   engine
-	pages   pageSet
-	locales []string // that pages are written in
+	login engine
+	pages pageSet
 }
 
 // Module is the OpenID provider.
@@ -143,7 +142,7 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 	if err != nil {
 		return nil, err
 	}
-	m.discovery = discovery.New(discovery.Capabilities{GrantTypes: m.token.Types(), Prompts: authorize.Prompts(), UILocales: s.locales})
+	m.discovery = discovery.New(discovery.Capabilities{GrantTypes: m.token.Types(), Prompts: authorize.Prompts()})
 	if m.logout, err = logout.New(sessions, s.pages, ender, cookies, d.TokenKeys, d.Events); err != nil {
 		return nil, fmt.Errorf("token keys: %w", err)
 	}

@@ -114,7 +114,7 @@ func newRig(t testing.TB, change ...func(*catalog.Snapshot)) *rig {
 		DB: conn, DatabaseURL: dbURL, Catalog: g.holder, Clock: g.clock, Random: rand.Reader, TokenKeys: g.keys, Encryption: g.keyring,
 		Log: log, Meter: noop.NewMeterProvider().Meter("test"), Outbound: http.DefaultClient, Issuer: issuer, RootTenant: "demo",
 	}, func(Deps, *session.Store, *logout.Ender) (signIn, error) {
-		return signIn{login: g.login, pages: fakePages{}, locales: []string{"en"}}, nil
+		return signIn{login: g.login, pages: fakePages{}}, nil
 	})
 	must(t, err)
 	g.server = httpserver.New(httpserver.Options{Name: "auth", Log: log, HandleError: g.module.HandleError})

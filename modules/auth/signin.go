@@ -45,5 +45,5 @@ func newSignIn(d Deps, sessions *session.Store, ender *logout.Ender) (signIn, er
 	if err != nil {
 		return signIn{}, err
 	}
-	return signIn{login: engine, pages: renderer, locales: renderer.Texts.Locales()}, nil
+	return signIn{login: engine, pages: renderer}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +30,7 @@ type System struct {
 	Clock       *clock.Offset
 	stop        context.CancelFunc
 	done        chan error
+	log         logBuffer
 }
 
 // Start runs role all with the demo tenant on a fresh database, until the test
@@ -64,7 +67,7 @@ func (s *System) run(t testing.TB) {
 	s.stop = cancel
 	ready := make(chan struct{})
 	go func() {
-		s.done <- app.Serve(ctx, app.ServeOptions{Config: s.Config, Version: "test", Out: io.Discard, LogTo: testLog(t), Clock: s.Clock, OnReady: func() { close(ready) }})
+		s.done <- app.Serve(ctx, app.ServeOptions{Config: s.Config, Version: "test", Out: io.Discard, LogTo: io.MultiWriter(testLog(t), &s.log), Clock: s.Clock, OnReady: func() { close(ready) }})
 	}()
 	select {
 	case <-ready:
@@ -75,6 +78,24 @@ func (s *System) run(t testing.TB) {
 		t.Fatal("not ready after 30 s")
 	}
 	WaitReady(t, s.Diagnostics)
+}
+
+// Logged returns what the system has logged so far.
+func (s *System) Logged() string {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.log.b.String()
+}
+
+type logBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
 }
 
 // Stop shuts the system down and reports an unclean end.

@@ -48,7 +48,6 @@ type Metadata struct {
 type Capabilities struct {
 	GrantTypes []string
 	Prompts    []string
-	UILocales  []string
 }
 
 // Endpoint serves the document.
@@ -111,7 +110,7 @@ func describe(t tenant.At, k Capabilities) *Metadata {
 		ClaimTypesSupported:               []string{"normal"},
 		ClaimsSupported:                   claims(t),
 		PromptValuesSupported:             k.Prompts,
-		UILocalesSupported:                k.UILocales,
+		UILocalesSupported:                t.Texts.Locales(),
 		AuthorizationResponseIssSupported: true,
 		BackchannelLogoutSupported:        true,
 		BackchannelLogoutSessionSupported: true,

@@ -9,6 +9,7 @@ import (
 	"versola/modules/auth/throttle"
 	"versola/modules/auth/user"
 	"versola/modules/central/catalog"
+	"versola/modules/central/catalog/texts"
 	"versola/platform/id"
 )
 
@@ -38,6 +39,7 @@ type Entry struct {
 	Again        bool            // the person asked for the same factor once more
 	Locale       string
 	Client       string // its name for people
+	Texts        *texts.Texts
 	Settings     *catalog.TenantSettings
 	Now          time.Time
 }

@@ -77,7 +77,7 @@ func New(d Deps) (*Engine, error) {
 	if e.answers, err = secret.NewKeyring(d.Encryption, "login/answer"); err != nil {
 		return nil, fmt.Errorf("make answer key: %w", err)
 	}
-	codes, err := otp.New(d.Tokens, d.Pages.Texts, d.Random, otp.Options{FakeCode: d.FakeCode})
+	codes, err := otp.New(d.Tokens, d.Random, otp.Options{FakeCode: d.FakeCode})
 	if err != nil {
 		return nil, err
 	}

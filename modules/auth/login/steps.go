@@ -131,7 +131,7 @@ func (e *Engine) choose(c echo.Context) error {
 func (e *Engine) enterFactor(v *visit, f factor.Factor, s state, lookUp *user.Identifier, again bool) error {
 	page := e.view(v)
 	begun, err := f.Begin(factor.Entry{
-		Conversation: v.hash, Identifier: *s.Identifier, State: s.Factors[f.Name()], Again: again, Locale: v.locale, Client: page.Client,
+		Conversation: v.hash, Identifier: *s.Identifier, State: s.Factors[f.Name()], Again: again, Locale: v.locale, Client: page.Client, Texts: v.t.Texts,
 		Settings: &v.t.Settings, Now: v.now,
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"versola/modules/auth/pages"
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
+	"versola/modules/central/catalog/texts"
 	"versola/platform/httpserver"
 	"versola/platform/id"
 	"versola/platform/secret"
@@ -217,8 +218,8 @@ func (e *Engine) view(v *visit) pages.View {
 // wait turns a page into the refusal that says when to come back.
 func (e *Engine) wait(v *visit, page pages.View, text string, d time.Duration) error {
 	page.Status, page.Error = http.StatusTooManyRequests, text
-	page.ErrorArgs = []string{"wait", e.d.Pages.Texts.Wait(v.locale, d)}
-	pages.SetRetryAfter(v.c, pages.Seconds(d))
+	page.ErrorArgs = []string{"wait", v.t.Texts.Wait(v.locale, d)}
+	pages.SetRetryAfter(v.c, texts.Seconds(d))
 	return e.d.Pages.Render(v.c, page) //nolint:wrapcheck // says what it is
 }
 

@@ -45,7 +45,7 @@ type Fake struct{ Log *slog.Logger }
 
 // Send implements [Sender].
 func (f Fake) Send(ctx context.Context, m Message) error {
-	f.Log.InfoContext(ctx, "one-time code (fake provider)", "to", m.To.Masked(), "code", m.Code.Reveal())
+	f.Log.InfoContext(ctx, "one-time code (fake provider)", "to", m.To.Masked(), "code", m.Code.Reveal(), "subject", m.Subject, "text", m.Text)
 	return nil
 }
 

@@ -13,10 +13,10 @@ import (
 
 	"versola/modules/auth/factor"
 	"versola/modules/auth/message"
-	"versola/modules/auth/pages"
 	"versola/modules/auth/throttle"
 	"versola/modules/auth/user"
 	"versola/modules/central/catalog"
+	"versola/modules/central/catalog/texts"
 	"versola/platform/secret"
 )
 
@@ -37,13 +37,6 @@ const (
 	nonceBytes = 16
 )
 
-// Texts gives the words of messages.
-type Texts interface {
-	Get(locale, key string, pairs ...string) string
-}
-
-var _ Texts = (*pages.Texts)(nil)
-
 // Options configure the factor.
 type Options struct {
 	// FakeCode makes every code this one: the demo's.
@@ -53,7 +46,6 @@ type Options struct {
 // Factor implements [factor.Factor].
 type Factor struct {
 	mac    *secret.MAC
-	texts  Texts
 	random io.Reader
 	o      Options
 }
@@ -61,12 +53,12 @@ type Factor struct {
 var _ factor.Factor = (*Factor)(nil)
 
 // New makes the factor; tokens are the deployment's token keys.
-func New(tokens []secret.Key, texts Texts, random io.Reader, o Options) (*Factor, error) {
+func New(tokens []secret.Key, random io.Reader, o Options) (*Factor, error) {
 	mac, err := secret.NewMAC(tokens, "otp")
 	if err != nil {
 		return nil, fmt.Errorf("make otp key: %w", err)
 	}
-	f := &Factor{mac: mac, texts: texts, random: random, o: o}
+	f := &Factor{mac: mac, random: random, o: o}
 	if o.FakeCode != "" {
 		if clean(o.FakeCode) != o.FakeCode || len(o.FakeCode) < 4 || len(o.FakeCode) > 10 {
 			return nil, fmt.Errorf("fake code: want 4 to 10 digits")
@@ -156,13 +148,12 @@ func (f *Factor) Begin(e factor.Entry) (factor.Begun, error) {
 	if err != nil {
 		return factor.Begun{}, fmt.Errorf("encode otp challenge: %w", err)
 	}
-	m := &message.Message{
-		To: e.Identifier, Locale: e.Locale, Code: secret.Text(code),
-		Text: f.texts.Get(e.Locale, "message.otp.text", "code", code, "client", e.Client, "minutes", strconv.Itoa(int(terms.ttl.Minutes()))),
-	}
+	m := &message.Message{To: e.Identifier, Locale: e.Locale, Code: secret.Text(code)}
+	channel := texts.SMS
 	if e.Identifier.Kind == user.KindEmail {
-		m.Subject = f.texts.Get(e.Locale, "message.otp.subject", "code", code)
+		channel = texts.Email
 	}
+	m.Subject, m.Text = e.Texts.Message(e.Locale, Name, channel, "code", code, "client", e.Client, "minutes", strconv.Itoa(int(terms.ttl.Minutes())))
 	return factor.Begun{State: state, Rules: throttle.OTPRequest, Message: m, Expires: ch.ExpiresAt}, nil
 }
 
@@ -241,7 +232,7 @@ func (f *Factor) Page(s factor.Shown) (template, title string, data any) {
 		d.Digits = ch.Digits // the code that was sent, whatever was configured since
 	}
 	if next := ch.SentAt.Add(terms.resend); next.After(s.Now) {
-		d.Wait = pages.Seconds(next.Sub(s.Now))
+		d.Wait = texts.Seconds(next.Sub(s.Now))
 	}
 	return "otp", "otp.title", d
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"versola/modules/auth/factor"
-	"versola/modules/auth/pages"
 	"versola/modules/auth/user"
 	"versola/modules/central/catalog"
+	"versola/modules/central/catalog/texts"
 	"versola/platform/id"
 	"versola/platform/secret"
 )
@@ -30,11 +30,7 @@ func newFactor(t *testing.T, o Options) *Factor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	renderer, err := pages.New("http://localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := New(keys, renderer.Texts, rand.Reader, o)
+	f, err := New(keys, rand.Reader, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +39,7 @@ func newFactor(t *testing.T, o Options) *Factor {
 
 func begin(t *testing.T, f *Factor, e factor.Entry) factor.Begun {
 	t.Helper()
+	e.Texts = texts.Product()
 	b, err := f.Begin(e)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +131,7 @@ func TestNew_RefusesAFakeCodeThatIsNone(t *testing.T) {
 	text, _ := secret.GenerateKey(rand.Reader)
 	keys, _ := secret.ParseKeys([]secret.Text{text})
 	for _, bad := range []string{"123", "12345678901", "12a456", "123 456", " "} {
-		if _, err := New(keys, nil, rand.Reader, Options{FakeCode: bad}); err == nil {
+		if _, err := New(keys, rand.Reader, Options{FakeCode: bad}); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/auth/tenant"
+	"versola/modules/central/catalog/texts"
 	"versola/platform/httpserver"
 )
 
@@ -32,7 +33,6 @@ const assetsPath = "/assets/"
 
 // Renderer renders pages. It is safe for concurrent use.
 type Renderer struct {
-	Texts     *Texts
 	templates map[string]*template.Template
 	assets    map[string]asset // by public name
 	names     map[string]string
@@ -47,11 +47,7 @@ type asset struct {
 // New prepares all pages. publicURL is the issuer; on https the pages tell
 // browsers to stay there.
 func New(publicURL string) (*Renderer, error) {
-	texts, err := loadTexts()
-	if err != nil {
-		return nil, err
-	}
-	r := &Renderer{Texts: texts, templates: map[string]*template.Template{}, assets: map[string]asset{}, names: map[string]string{},
+	r := &Renderer{templates: map[string]*template.Template{}, assets: map[string]asset{}, names: map[string]string{},
 		secure: strings.HasPrefix(publicURL, "https://")}
 	if err := r.loadAssets(); err != nil {
 		return nil, err
@@ -134,7 +130,7 @@ type View struct {
 	Locale    string
 	RequestID string
 	CSS, JS   string
-	texts     *Texts
+	texts     *texts.Texts
 }
 
 // T returns a text in the page's language; templates call it.
@@ -154,9 +150,18 @@ func (v View) ErrorText() string {
 	return v.texts.Get(v.Locale, v.Error, v.ErrorArgs...)
 }
 
+// wordsOf returns the words of a request's tenant, or the product's where the
+// request is of none.
+func wordsOf(c echo.Context) *texts.Texts {
+	if t, ok := tenant.Lookup(c); ok {
+		return t.Texts
+	}
+	return texts.Product()
+}
+
 // Locale returns the language of the pages of a request.
 func (r *Renderer) Locale(c echo.Context, uiLocales []string) string {
-	return r.Texts.Locale(uiLocales, c.Request().Header.Get("Accept-Language"))
+	return wordsOf(c).Locale(uiLocales, c.Request().Header.Get("Accept-Language"))
 }
 
 // Render writes a page.
@@ -165,7 +170,7 @@ func (r *Renderer) Render(c echo.Context, v View) error {
 	if !ok {
 		return fmt.Errorf("render page: no template %q", v.Name)
 	}
-	v.texts, v.Locale = r.Texts, r.Locale(c, v.Locales)
+	v.texts, v.Locale = wordsOf(c), r.Locale(c, v.Locales)
 	v.RequestID, v.CSS, v.JS = httpserver.RequestID(c), r.names["page.css"], r.names["page.js"]
 	if v.Status == 0 {
 		v.Status = http.StatusOK

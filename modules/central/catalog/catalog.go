@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"versola/modules/central/catalog/texts"
 	"versola/platform/clock"
 	"versola/platform/jose"
 	"versola/platform/secret"
@@ -74,6 +75,8 @@ type Tenant struct {
 	PathPrefix string // "" for the root tenant, else "/t/<id>"
 	// PasswordPattern is what a chosen password has to match; nil: anything.
 	PasswordPattern *regexp.Regexp
+	// Texts are the words of the tenant's pages and messages.
+	Texts *texts.Texts
 
 	clients     map[string]*Client
 	scopes      map[string]ScopeSpec

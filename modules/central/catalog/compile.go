@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"versola/modules/central/catalog/texts"
 	"versola/platform/jose"
 	"versola/platform/secret"
 )
@@ -47,6 +48,7 @@ func (k *Compiler) Compile(s *Snapshot) (*Catalog, error) {
 	}}
 	b.edges(s.Edges)
 	b.tenants(s)
+	b.words(s)
 	b.scopes(s.Scopes)
 	b.resources(s.Resources)
 	b.permissions(s.Permissions)
@@ -104,6 +106,28 @@ func (b *build) tenants(s *Snapshot) {
 		}
 		b.catalog.tenants[t.ID] = t
 		b.catalog.issuers[t.Issuer] = t
+	}
+}
+
+// words gives each tenant the texts of its pages and messages.
+func (b *build) words(s *Snapshot) {
+	own, templates := map[string]map[string]map[string]string{}, map[string][]texts.Template{}
+	for _, e := range s.Texts {
+		if _, ok := b.tenant(KindNameTexts, e.Tenant, e.ID); !ok {
+			continue
+		}
+		if own[e.Tenant] == nil {
+			own[e.Tenant] = map[string]map[string]string{}
+		}
+		own[e.Tenant][e.ID] = e.Texts
+	}
+	for _, e := range s.Templates {
+		if _, ok := b.tenant(KindNameTemplate, e.Tenant, e.ID); ok {
+			templates[e.Tenant] = append(templates[e.Tenant], texts.Template{Message: e.Message, Channel: e.Channel, Subject: e.Subject, Body: e.Body})
+		}
+	}
+	for id, t := range b.catalog.tenants {
+		t.Texts = texts.Product().With(t.Settings.Languages, own[id], templates[id])
 	}
 }
 

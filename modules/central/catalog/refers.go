@@ -3,6 +3,8 @@ package catalog
 import (
 	"fmt"
 	"strings"
+
+	"versola/modules/central/catalog/texts"
 )
 
 // Ref implements [Entity].
@@ -44,6 +46,11 @@ func (s *TenantSpec) Refers(visit func(string, Ref)) {
 	visit("directory", Ref{Kind: KindNameDirectory, ID: directory})
 	if s.Settings.Theme != "" {
 		visit("settings.theme", Ref{KindNameTheme, s.ID, s.Settings.Theme})
+	}
+	for i, l := range s.Settings.Languages {
+		if !texts.Product().Has(l) {
+			visit(fmt.Sprintf("settings.languages[%d]", i), Ref{KindNameTexts, s.ID, l})
+		}
 	}
 }
 

@@ -101,8 +101,8 @@ type TextsSpec struct {
 type TemplateSpec struct {
 	Tenant  string `json:"tenant" yaml:"tenant"`
 	ID      string `json:"id" yaml:"id"`
-	Message string `json:"message" yaml:"message"` // "otp", "password-reset", "new-sign-in" ...
-	Channel string `json:"channel" yaml:"channel"` // "sms", "email" or "voice"
+	Message string `json:"message" yaml:"message"` // of [texts.Messages]
+	Channel string `json:"channel" yaml:"channel"` // "sms" or "email"
 	Subject Text   `json:"subject,omitempty" yaml:"subject"`
 	Body    Text   `json:"body" yaml:"body"`
 }

@@ -203,7 +203,6 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"registration":                               client0(func(c *catalog.ClientSpec) { c.Registration = true }),
 		"logo_uri":                                   client0(func(c *catalog.ClientSpec) { c.LogoURI = "https://a.example/logo.svg" }),
 
-		"settings.languages":    tenant0(func(s *catalog.TenantSettings) { s.Languages = []string{"en", "kk"} }),
 		"settings.otp.channels": tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{Length: 6, Channels: []string{"sms"}} }),
 		"settings.otp.per_day":  tenant0(func(s *catalog.TenantSettings) { s.OTP = &catalog.OTPSettings{PerDay: 10} }),
 		"settings.limits":       tenant0(func(s *catalog.TenantSettings) { s.Limits = &catalog.SignInLimits{FailuresPerAccount: 10} }),
@@ -261,12 +260,6 @@ func TestUnsupported_WholeKinds(t *testing.T) {
 		},
 		KindTheme: func(s *catalog.Snapshot) {
 			s.Themes = []catalog.ThemeSpec{{Tenant: "demo", ID: "dark", Tokens: map[string]string{"accent": "#0a0"}, CSS: "a{}"}}
-		},
-		KindTexts: func(s *catalog.Snapshot) {
-			s.Texts = []catalog.TextsSpec{{Tenant: "demo", ID: "en", Texts: map[string]string{"identifier.title": "Hello"}}}
-		},
-		KindTemplate: func(s *catalog.Snapshot) {
-			s.Templates = []catalog.TemplateSpec{{Tenant: "demo", ID: "otp-sms", Message: "otp", Channel: "sms", Body: catalog.Text{"en": "{code}", "ru": "{code}"}}}
 		},
 		KindWebhook: func(s *catalog.Snapshot) {
 			s.Webhooks = []catalog.WebhookSpec{{Tenant: "demo", ID: "crm", URL: "https://crm.example/hook", Events: []string{"user.created"}}}
@@ -361,11 +354,19 @@ func TestModel_RefusesWhatRunTimeWouldRefuse(t *testing.T) {
 			s.DetailTypes = []catalog.AuthorizationDetailType{{Tenant: "demo", ID: "p", Schema: json.RawMessage(`{"$ref":"http://e/"}`)}}
 		}, "schema"},
 		"texts' language": {func(s *catalog.Snapshot) {
-			s.Texts = []catalog.TextsSpec{{Tenant: "demo", ID: "English", Texts: map[string]string{"a": "b"}}}
+			s.Texts = []catalog.TextsSpec{{Tenant: "demo", ID: "English", Texts: map[string]string{"footer": "b"}}}
 		}, "id"},
 		"text's key": {func(s *catalog.Snapshot) {
 			s.Texts = []catalog.TextsSpec{{Tenant: "demo", ID: "en", Texts: map[string]string{"A b": "b"}}}
 		}, `texts["A b"]`},
+		"key of no text": {func(s *catalog.Snapshot) {
+			s.Texts = []catalog.TextsSpec{{Tenant: "demo", ID: "en", Texts: map[string]string{"a.b": "b"}}}
+		}, `texts["a.b"]`},
+		"text's placeholder": {func(s *catalog.Snapshot) {
+			s.Texts = []catalog.TextsSpec{{Tenant: "demo", ID: "en", Texts: map[string]string{"footer": "{client}"}}}
+		}, `texts["footer"]`},
+		"language without texts": {tenant0(func(s *catalog.TenantSettings) { s.Languages = []string{"en", "de"} }), "settings.languages[1]"},
+		"language's form":        {tenant0(func(s *catalog.TenantSettings) { s.Languages = []string{"EN"} }), "settings.languages[0]"},
 		"theme's token": {func(s *catalog.Snapshot) {
 			s.Themes = []catalog.ThemeSpec{{Tenant: "demo", ID: "t", Tokens: map[string]string{"a": "red;}"}}}
 		}, `tokens["a"]`},
@@ -380,6 +381,27 @@ func TestModel_RefusesWhatRunTimeWouldRefuse(t *testing.T) {
 		"template without text": {func(s *catalog.Snapshot) {
 			s.Templates = []catalog.TemplateSpec{{Tenant: "demo", ID: "t", Message: "otp", Channel: "sms"}}
 		}, "body"},
+		"template without the code": {func(s *catalog.Snapshot) {
+			s.Templates = []catalog.TemplateSpec{{Tenant: "demo", ID: "t", Message: "otp", Channel: "sms", Body: catalog.Text{"en": "{code}", "ru": "?"}}}
+		}, "body.ru"},
+		"template of no message": {func(s *catalog.Snapshot) {
+			s.Templates = []catalog.TemplateSpec{{Tenant: "demo", ID: "t", Message: "greeting", Channel: "sms", Body: catalog.Plain("{code}")}}
+		}, "message"},
+		"template of no channel": {func(s *catalog.Snapshot) {
+			s.Templates = []catalog.TemplateSpec{{Tenant: "demo", ID: "t", Message: "otp", Channel: "pigeon", Body: catalog.Plain("{code}")}}
+		}, "channel"},
+		"subject of a text message": {func(s *catalog.Snapshot) {
+			s.Templates = []catalog.TemplateSpec{{Tenant: "demo", ID: "t", Message: "otp", Channel: "sms", Subject: catalog.Plain("a"), Body: catalog.Plain("{code}")}}
+		}, "subject"},
+		"subject of two lines": {func(s *catalog.Snapshot) {
+			s.Templates = []catalog.TemplateSpec{{Tenant: "demo", ID: "t", Message: "otp", Channel: "email", Subject: catalog.Plain("a\r\nBcc: b"), Body: catalog.Plain("{code}")}}
+		}, "subject"},
+		"two templates of one message": {func(s *catalog.Snapshot) {
+			one := catalog.TemplateSpec{Tenant: "demo", ID: "t", Message: "otp", Channel: "sms", Body: catalog.Plain("{code}")}
+			two := one
+			two.ID = "u"
+			s.Templates = []catalog.TemplateSpec{one, two}
+		}, ""},
 	} {
 		s := base()
 		c.change(s)

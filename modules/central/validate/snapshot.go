@@ -72,14 +72,15 @@ func each[T any, P interface {
 // check is one pass over a snapshot, with what references look up.
 type check struct {
 	Rules
-	only    map[string]bool // tenants; nil: all
-	found   []Problem
-	edges   map[string]bool
-	tenants map[string]*catalog.TenantSpec
-	exists  map[Ref]bool // scopes, permissions; endpoints as "resource:endpoint"
-	clients map[Ref]*catalog.ClientSpec
-	presets map[[2]string]string // edge, id -> tenant
-	cookies map[[2]string]string // edge, cookie name -> preset
+	only      map[string]bool // tenants; nil: all
+	found     []Problem
+	edges     map[string]bool
+	tenants   map[string]*catalog.TenantSpec
+	exists    map[Ref]bool // scopes, permissions; endpoints as "resource:endpoint"
+	clients   map[Ref]*catalog.ClientSpec
+	presets   map[[2]string]string // edge, id -> tenant
+	cookies   map[[2]string]string // edge, cookie name -> preset
+	templates map[[3]string]string // tenant, message, channel -> template
 }
 
 // has tells whether the check is of an entity.
@@ -95,7 +96,7 @@ const kindEndpoint = "endpoint"
 
 func newCheck(r Rules, s *catalog.Snapshot, only map[string]bool) *check {
 	c := &check{Rules: r, only: only, edges: map[string]bool{}, tenants: map[string]*catalog.TenantSpec{}, exists: map[Ref]bool{},
-		clients: map[Ref]*catalog.ClientSpec{}, presets: map[[2]string]string{}, cookies: map[[2]string]string{}}
+		clients: map[Ref]*catalog.ClientSpec{}, presets: map[[2]string]string{}, cookies: map[[2]string]string{}, templates: map[[3]string]string{}}
 	for _, e := range s.Edges {
 		c.edges[e.ID] = true
 	}
@@ -105,6 +106,7 @@ func newCheck(r Rules, s *catalog.Snapshot, only map[string]bool) *check {
 	note(c, s.Scopes)
 	note(c, s.DetailTypes)
 	note(c, s.Themes)
+	note(c, s.Texts)
 	note(c, s.Permissions)
 	for i := range s.Resources {
 		r := &s.Resources[i]

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"versola/modules/central/catalog"
+	"versola/modules/central/catalog/texts"
 )
 
 // Bounds of a tenant's sign-in settings.
@@ -38,7 +39,12 @@ const (
 )
 
 func (c *check) signIn(p problems, tenant string, t *catalog.TenantSettings) {
-	p.each("settings.languages", t.Languages, Language)
+	p.each("settings.languages", t.Languages, func(l string) error {
+		if err := Language(l); err != nil || texts.Product().Has(l) {
+			return err
+		}
+		return c.known(KindTexts, tenant)(l)
+	})
 	if o := t.OTP; o != nil {
 		p.between("settings.otp.length", o.Length, minOTP, maxOTP)
 		p.within("settings.otp.ttl", o.TTL, minOTPTTL, maxOTPTTL)
@@ -76,7 +82,7 @@ func (c *check) signIn(p problems, tenant string, t *catalog.TenantSettings) {
 	}
 }
 
-func channel(v string) error { return oneOf(v, "sms", "email", "voice") }
+func channel(v string) error { return oneOf(v, texts.SMS, texts.Email, "voice") }
 
 // relyingParty: an origin's host is the relying party's id or below it
 // (WebAuthn Level 2 section 5.1.3 step 7).
@@ -211,8 +217,13 @@ func (c *check) overrides(s *catalog.TextsSpec) {
 	} else {
 		for _, key := range slices.Sorted(maps.Keys(s.Texts)) {
 			at := `texts["` + key + `"]`
-			p.err(at, ID(key))
-			p.err(at, longText(s.Texts[key], maxTextLength))
+			if err := ID(key); err != nil {
+				p.err(at, err)
+				continue
+			}
+			if p.err(at, longText(s.Texts[key], maxTextLength)); utf8.ValidString(s.Texts[key]) {
+				p.err(at, texts.Check(key, s.Texts[key]))
+			}
 		}
 	}
 	c.unsupported(p, s)
@@ -232,18 +243,29 @@ func (c *check) template(s *catalog.TemplateSpec) {
 	p := c.of(KindTemplate, s.Tenant, s.ID)
 	p.err("id", ID(s.ID))
 	c.tenantExists(p, s.Tenant)
-	p.err("message", ID(s.Message))
-	if s.Channel == "" {
-		p.add("channel", "is missing")
-	} else {
-		p.err("channel", channel(s.Channel))
-	}
-	p.text("subject", s.Subject)
+	p.err("message", oneOf(s.Message, texts.Messages()...))
+	p.err("channel", oneOf(s.Channel, texts.Channels()...))
 	if len(s.Body) == 0 {
 		p.add("body", "is missing")
 	}
-	p.texts("body", s.Body, func(v string) error { return longText(v, maxBodyLength) })
-	c.unsupported(p, s)
+	if s.Channel != texts.Email && len(s.Subject) > 0 {
+		p.add("subject", "is for e-mail")
+	}
+	if !slices.Contains(texts.Messages(), s.Message) {
+		return
+	}
+	p.texts("subject", s.Subject, func(v string) error { return errors.Join(Name(v), texts.CheckMessage(s.Message, "subject", v)) })
+	p.texts("body", s.Body, func(v string) error {
+		if err := longText(v, maxBodyLength); err != nil {
+			return err
+		}
+		return texts.CheckMessage(s.Message, "text", v)
+	})
+	key := [3]string{s.Tenant, s.Message, s.Channel}
+	if other := c.templates[key]; other != "" {
+		p.add("", "the template %q is of the same message and channel", other)
+	}
+	c.templates[key] = s.ID
 }
 
 func (c *check) webhook(s *catalog.WebhookSpec) {

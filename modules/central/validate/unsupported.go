@@ -46,7 +46,6 @@ func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)
 func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)) {
 	t := &s.Settings
 	refuse("security_profile", s.Profile == catalog.ProfileFAPI2)
-	refuse("settings.languages", len(t.Languages) > 0)
 	if o := t.OTP; o != nil {
 		refuse("settings.otp.per_day", o.PerDay != 0)
 		refuse("settings.otp.channels", len(o.Channels) > 0)
@@ -81,7 +80,7 @@ func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is b
 }
 
 // unsupportedKinds are refused whole.
-var unsupportedKinds = []string{KindDetailType, KindTheme, KindTexts, KindTemplate, KindWebhook}
+var unsupportedKinds = []string{KindDetailType, KindTheme, KindWebhook}
 
 // unsupported refuses what of an entity run time does not honour.
 func (c *check) unsupported(p problems, e catalog.Entity) {
