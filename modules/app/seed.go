@@ -10,6 +10,7 @@ import (
 	"versola/modules/auth/password"
 	"versola/modules/auth/user"
 	"versola/modules/central/apply"
+	"versola/modules/central/change"
 	"versola/modules/central/seed"
 	"versola/modules/central/validate"
 	"versola/platform/postgres"
@@ -23,16 +24,56 @@ const databaseRetry = time.Second
 // database that is away is seeded when it comes.
 func (p *process) seed(ctx context.Context) error {
 	if p.cfg.Profile == profileProduction {
-		return p.onceThere(ctx, "demo", "a database that holds the demo is refused when it is back", p.refuseDemo)
+		if err := p.onceThere(ctx, "demo", "a database that holds the demo is refused when it is back", p.refuseDemo); err != nil {
+			return err
+		}
 	}
-	if !p.cfg.Demo.Enabled {
-		return nil
-	}
-	plant, err := p.planter()
+	deps, err := p.seedDeps()
 	if err != nil {
 		return err
 	}
-	return p.onceThere(ctx, "seed", "the demo is seeded when the database is back", plant)
+	if p.cfg.Profile != profileProduction && p.cfg.Demo.Enabled {
+		plant, err := p.planter(deps)
+		if err != nil {
+			return err
+		}
+		if err := p.onceThere(ctx, "seed", "the demo is seeded when the database is back", plant); err != nil {
+			return err
+		}
+	}
+	return p.onceThere(ctx, "upgrade", "what is new in the administration API comes when the database is back", func(ctx context.Context) error {
+		return p.upgrade(ctx, deps)
+	})
+}
+
+// upgrade brings what is new in the administration API to a deployment that an
+// older program seeded. An operator's configuration may stand in its way (an
+// endpoint of their own at the path of a new one): that is told, and no reason
+// not to serve.
+func (p *process) upgrade(ctx context.Context, deps seed.Deps) error {
+	added, err := seed.Upgrade(ctx, deps)
+	var invalid *change.Invalid
+	switch {
+	case errors.As(err, &invalid):
+		p.log.WarnContext(ctx, "the administration API lacks what is new in this version", "error", err)
+		return nil
+	case err != nil:
+		return err
+	case len(added) > 0:
+		p.log.InfoContext(ctx, "the administration API got what is new in this version", "names", added)
+	}
+	return nil
+}
+
+func (p *process) seedDeps() (seed.Deps, error) {
+	hasher, err := password.NewHasher(p.cfg.Keys.Pepper, rand.Reader)
+	if err != nil {
+		return seed.Deps{}, fmt.Errorf("password hasher: %w", err)
+	}
+	applier := apply.New(apply.Deps{
+		DB: p.db, Engine: p.central.Engine(), Users: user.NewStore(p.db, rand.Reader), Hasher: hasher, Clock: p.o.Clock, Random: rand.Reader,
+	})
+	return seed.Deps{DB: p.db, Applier: applier, Clock: p.o.Clock}, nil
 }
 
 // refuseDemo keeps the demo's public secrets out of production, whichever way
@@ -76,19 +117,11 @@ func (p *process) rules() validate.Rules {
 	return validate.Rules{Development: p.cfg.Profile != profileProduction}
 }
 
-func (p *process) planter() (func(context.Context) error, error) {
-	hasher, err := password.NewHasher(p.cfg.Keys.Pepper, rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("password hasher: %w", err)
-	}
-	applier := apply.New(apply.Deps{
-		DB: p.db, Engine: p.central.Engine(), Users: user.NewStore(p.db, rand.Reader), Hasher: hasher, Clock: p.o.Clock, Random: rand.Reader,
-	})
+func (p *process) planter(deps seed.Deps) (func(context.Context) error, error) {
 	jwks, err := PublicEdgeKeys(p.cfg.Edge.PrivateKeys)
 	if err != nil {
 		return nil, err
 	}
-	deps := seed.Deps{DB: p.db, Applier: applier, Clock: p.o.Clock}
 	params := seed.Params{
 		EdgeID: p.cfg.Edge.ID, EdgeURL: p.cfg.Edge.PublicURL, EdgeJWKS: jwks,
 		CentralURL: "http://" + hostPort(p.cfg.Central.Listen), BankURL: "http://" + hostPort(p.cfg.Demo.UpstreamListen),

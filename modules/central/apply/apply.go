@@ -64,7 +64,10 @@ const systemTenant = "system"
 type Options struct {
 	DryRun bool // only tell what would be done
 	Prune  Prune
-	Actor  change.Actor
+	// KeepExisting leaves an entity that is there already as it is, whatever its
+	// document says: what is built in never overwrites what an operator wrote.
+	KeepExisting bool
+	Actor        change.Actor
 }
 
 // Change is what became of one document, or of an entity that was pruned.
@@ -115,7 +118,7 @@ func (a *Applier) In(ctx context.Context, tx pgx.Tx, docs *Documents, o Options)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlan(a, before, docs, o.Prune)
+	p := newPlan(a, before, docs, o)
 	create, changes, err := p.decidePeople(ctx)
 	if err != nil {
 		return nil, err

@@ -420,7 +420,7 @@ func FuzzParse(f *testing.F) {
 			t.Skip()
 		}
 		before := change.NewView(&catalog.Snapshot{}, nil)
-		p := newPlan(&Applier{Deps: Deps{Random: rand.Reader}}, before, docs, PruneAll)
+		p := newPlan(&Applier{Deps: Deps{Random: rand.Reader}}, before, docs, Options{Prune: PruneAll})
 		next := &catalog.Snapshot{}
 		for _, op := range p.ops {
 			if put, ok := op.(change.Put); ok {

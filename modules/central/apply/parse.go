@@ -45,6 +45,17 @@ func (docs *Documents) Err() error { return slices.Clone(docs.errs).orNil() }
 // Len returns how many documents there are.
 func (docs *Documents) Len() int { return len(docs.list) }
 
+// Entities returns what the documents declare, but for people, in their order.
+func (docs *Documents) Entities() []catalog.Entity {
+	var out []catalog.Entity
+	for _, d := range docs.list {
+		if e, ok := d.spec.(catalog.Entity); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 type document struct {
 	of    validate.Ref
 	file  string

@@ -22,13 +22,13 @@ type plan struct {
 	errs     Errors
 }
 
-func newPlan(a *Applier, before *change.View, docs *Documents, prune Prune) *plan {
+func newPlan(a *Applier, before *change.View, docs *Documents, o Options) *plan {
 	p := &plan{applier: a, before: before, byRef: map[validate.Ref]*document{}, byPerson: map[string]*document{}, errs: slices.Clone(docs.errs)}
 	for _, d := range docs.list {
-		p.add(d)
+		p.add(d, o.KeepExisting)
 	}
-	if prune != PruneNothing {
-		p.prune(prune)
+	if o.Prune != PruneNothing {
+		p.prune(o.Prune)
 	}
 	return p
 }
@@ -44,8 +44,9 @@ func (p *plan) fail(d *document, field, format string, args ...any) {
 	p.errs = append(p.errs, Error{File: d.file, Line: lineOf(d.lines, field, d.line), Message: d.of.String() + ": " + msg})
 }
 
-// add makes the operations of one document.
-func (p *plan) add(d *document) {
+// add makes the operations of one document: none where its entity is there
+// already and is to be kept.
+func (p *plan) add(d *document, keep bool) {
 	if d.of.Kind == validate.KindUser {
 		p.people = append(p.people, d)
 		return // people are told apart by their identifiers
@@ -55,6 +56,9 @@ func (p *plan) add(d *document) {
 		return
 	}
 	p.byRef[d.of] = d
+	if _, there := p.before.Get(d.of); there && keep {
+		return
+	}
 	spec := d.spec.(catalog.Entity) //nolint:errcheck,forcetypeassert // all but people are
 	p.ops = append(p.ops, change.Put{Spec: spec})
 	switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,8 +32,20 @@ type Params struct {
 	CentralURL string          // ${CENTRAL_URL}: where the edge reaches the internal listener
 	BankURL    string          // ${BANK_URL}: the demo's upstream
 	// AdminPassword is the administrator's first password, which has to be
-	// changed at the first sign-in.
+	// changed at the first sign-in; empty: no administrator is declared.
 	AdminPassword secret.Text // ${ADMIN_PASSWORD}
+}
+
+// files are the documents of the system tenant that the parameters suffice for.
+func (p Params) files() fs.FS {
+	files := without{FS: configs.System()}
+	if len(p.EdgeJWKS) == 0 {
+		files.names = append(files.names, "edge.yaml")
+	}
+	if p.AdminPassword.Empty() {
+		files.names = append(files.names, "administrator.yaml")
+	}
+	return files
 }
 
 // Deps is what seeding works with.
@@ -42,16 +55,35 @@ type Deps struct {
 	Clock   clock.Clock
 }
 
-// System loads the system tenant, its administrator and, where its keys are
-// given, the edge. It tells whether it did so now, which it does once in the
-// life of a deployment.
+// System loads the system tenant and, where its password is given, its
+// administrator and, where its keys are, the edge: of them, what is not there
+// yet. It tells whether it did so now, which it does once in the life of a
+// deployment.
 func System(ctx context.Context, d Deps, p Params) (bool, error) {
-	files := configs.System()
 	if len(p.EdgeJWKS) == 0 {
 		p.EdgeID = ""
-		files = without{files, "edge.yaml"}
 	}
-	return once(ctx, d, nameSystem, files, p)
+	return once(ctx, d, nameSystem, p.files(), p)
+}
+
+// Restore loads what is missing of the system tenant and the edge, again, within
+// a transaction of its own. It returns how many entities that were.
+func Restore(ctx context.Context, d Deps, p Params, actor change.Actor) (int, error) {
+	docs, err := apply.ParseFS(p.files(), p.variables())
+	if err != nil {
+		return 0, fmt.Errorf("restore %s: %w", nameSystem, err)
+	}
+	changes, err := d.Applier.Apply(ctx, docs, apply.Options{Actor: actor, KeepExisting: true})
+	if err != nil {
+		return 0, fmt.Errorf("restore %s: %w", nameSystem, err)
+	}
+	n := 0
+	for _, c := range changes {
+		if c.Action == change.Created {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Demo loads the demo tenant, whose edge [System] has declared. It tells
@@ -103,8 +135,10 @@ func once(ctx context.Context, d Deps, name string, files fs.FS, p Params) (bool
 		if tag.RowsAffected() == 0 {
 			return errClaimed
 		}
-		_, err = d.Applier.In(ctx, tx, docs, apply.Options{Actor: change.System("seed")})
-		return err
+		if _, err := d.Applier.In(ctx, tx, docs, apply.Options{Actor: change.System("seed"), KeepExisting: true}); err != nil {
+			return err
+		}
+		return note(ctx, tx, d.Clock.Now(), builtIn(docs.Entities()))
 	})
 	switch {
 	case errors.Is(err, errClaimed):
@@ -126,10 +160,10 @@ func (p Params) variables() map[string]string {
 	}
 }
 
-// without is a file system in which one file is not listed.
+// without is a file system in which some files are not listed.
 type without struct {
 	fs.FS
-	name string
+	names []string
 }
 
 // ReadDir implements fs.ReadDirFS.
@@ -140,7 +174,7 @@ func (w without) ReadDir(dir string) ([]fs.DirEntry, error) {
 	}
 	kept := entries[:0]
 	for _, e := range entries {
-		if dir != "." || e.Name() != w.name {
+		if dir != "." || !slices.Contains(w.names, e.Name()) {
 			kept = append(kept, e)
 		}
 	}
