@@ -45,7 +45,7 @@ func run(ctx context.Context) int {
 		return app.ExitCode(err)
 	}
 	root.AddCommand(admin, app.ServeCommand(), app.MigrateCommand(), app.ConfigCommand(), app.ApplyCommand(), app.ExportCommand(),
-		app.UsersCommand(), app.AuditCommand(), app.KeysCommand(), app.EdgeCommand(), app.VersionCommand())
+		app.BootstrapCommand(), app.UsersCommand(), app.AuditCommand(), app.KeysCommand(), app.EdgeCommand(), app.VersionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "versola:", err)
 		return app.ExitCode(err)

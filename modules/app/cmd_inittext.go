@@ -59,7 +59,7 @@ auth:
   listen: ":8080"
   # The tenant whose issuer is the address above; another tenant's is <issuer>/t/<tenant>.
 {{- if .Production}}
-  # Put your own here before the first user signs in. "system", the administrators', exists from the first start.
+  # Put your own here before the first user signs in. "system", the administrators', is made by "versola bootstrap admin".
   root_tenant: system
 {{- else}}
   root_tenant: demo

@@ -24,11 +24,11 @@ const (
 	temporaryBytes = 13
 	temporaryChars = 20
 	temporaryGroup = 5
-	// defaultTemporary leaves a weekend to use it; the bounds keep it from being
+	// DefaultTemporary leaves a weekend to use it; the bounds keep it from being
 	// useless or a permanent one.
-	defaultTemporary = 72 * time.Hour
-	minTemporary     = 10 * time.Minute
-	maxTemporary     = 30 * 24 * time.Hour
+	DefaultTemporary = 72 * time.Hour
+	MinTemporary     = 10 * time.Minute
+	MaxTemporary     = 30 * 24 * time.Hour
 )
 
 // readable is base32 in the alphabet of Crockford: no two characters of it look
@@ -62,11 +62,11 @@ func (a *API) resetPassword(c echo.Context) error {
 			return err
 		}
 	}
-	ttl := r.ExpiresIn.D(defaultTemporary)
-	if ttl < minTemporary || ttl > maxTemporary {
-		return invalid([]user.Problem{{Pointer: "/expires_in", Detail: fmt.Sprintf("is %s to %s", minTemporary, maxTemporary)}})
+	ttl := r.ExpiresIn.D(DefaultTemporary)
+	if ttl < MinTemporary || ttl > MaxTemporary {
+		return invalid([]user.Problem{{Pointer: "/expires_in", Detail: fmt.Sprintf("is %s to %s", MinTemporary, MaxTemporary)}})
 	}
-	plain, err := newTemporary(a.d.Random)
+	plain, err := NewTemporary(a.d.Random)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (a *API) resetPassword(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]any{"temporary_password": plain, "expires_at": ends.UTC().Truncate(time.Second)})
 }
 
-// newTemporary makes a password of four groups of five characters.
-func newTemporary(random io.Reader) (string, error) {
+// NewTemporary makes a temporary password: four groups of five characters.
+func NewTemporary(random io.Reader) (string, error) {
 	b := make([]byte, temporaryBytes)
 	if _, err := io.ReadFull(random, b); err != nil {
 		return "", fmt.Errorf("read random bytes: %w", err)
