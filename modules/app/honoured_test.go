@@ -36,6 +36,7 @@ func exercises() map[string]exercise {
 		clientExercises(),
 		lifetimeExercises(),
 		wordExercises(),
+		resourceExercises(),
 	} {
 		maps.Copy(all, area)
 	}

@@ -65,6 +65,20 @@ func (u *fakeUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "tea")
 		w.Header().Set("Checksum", "abc")
 		return
+	case "/files/cors":
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Access-Control-Allow-Credentials", "true")
+		return
+	case "/files/stall":
+		_, _ = io.WriteString(w, "half")
+		flush()
+		select {
+		case <-r.Context().Done():
+			u.gone <- struct{}{}
+		case <-u.next:
+			_, _ = io.WriteString(w, "whole")
+		}
+		return
 	case "/hold":
 		select {
 		case <-r.Context().Done():

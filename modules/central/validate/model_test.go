@@ -223,16 +223,8 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		}),
 		"settings.require_pushed_authorization_requests": tenant0(func(s *catalog.TenantSettings) { s.RequirePAR = true }),
 
-		"uri": func(s *catalog.Snapshot) { s.Resources[0].URI = "https://api.example/" },
-		"cors": func(s *catalog.Snapshot) {
-			s.Resources[0].CORS = &catalog.CORSSpec{Origins: []string{"https://a.example"}}
-		},
-		"limits":                func(s *catalog.Snapshot) { s.Resources[0].Limits = &catalog.LimitSpec{Concurrent: 5} },
-		"upstream.idle_timeout": func(s *catalog.Snapshot) { s.Resources[0].Upstream.IdleTimeout = catalog.Duration(time.Minute) },
-		"upstream.tls": func(s *catalog.Snapshot) {
-			s.Resources[0].Upstream.URL = "https://api.example"
-			s.Resources[0].Upstream.TLS = &catalog.UpstreamTLS{ServerName: "api.example"}
-		},
+		"uri":                             func(s *catalog.Snapshot) { s.Resources[0].URI = "https://api.example/" },
+		"limits":                          func(s *catalog.Snapshot) { s.Resources[0].Limits = &catalog.LimitSpec{Concurrent: 5} },
 		"endpoints[0].allow":              endpoint0(func(e *catalog.EndpointSpec) { e.Allow = `token.sub == "a"` }),
 		"endpoints[0].inject":             endpoint0(func(e *catalog.EndpointSpec) { e.Inject = []catalog.Injection{{Header: "X-User", Value: "token.sub"}} }),
 		"endpoints[0].step_up.acr_values": endpoint0(func(e *catalog.EndpointSpec) { e.StepUp = &catalog.StepUp{ACR: []string{"high"}} }),

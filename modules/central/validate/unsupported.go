@@ -64,10 +64,7 @@ func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)
 
 func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is bool)) {
 	refuse("uri", s.URI != "")
-	refuse("cors", s.CORS != nil)
 	refuse("limits", s.Limits != nil)
-	refuse("upstream.idle_timeout", s.Upstream.IdleTimeout != 0)
-	refuse("upstream.tls", s.Upstream.TLS != nil)
 	refuse("upstream.authentication", s.Upstream.Authentication != nil)
 	for i := range s.Endpoints {
 		e, at := &s.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)

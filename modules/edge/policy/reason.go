@@ -10,6 +10,8 @@ type Reason string
 const (
 	Allowed Reason = "allowed" // by a role or permission
 	Public  Reason = "public"  // the endpoint needs no caller
+	// Preflight: a browser's question was answered (204).
+	Preflight Reason = "preflight"
 
 	// 400: the target cannot be read in one way only.
 	TargetForm      Reason = "target_form"      // absolute-form, asterisk or authority
@@ -32,6 +34,7 @@ const (
 
 	// 403
 	CSRF           Reason = "csrf"
+	OriginRefused  Reason = "origin_not_allowed" // a preflight of a page that the resource does not list
 	WrongTenant    Reason = "wrong_tenant"
 	WrongAudience  Reason = "wrong_audience"
 	NotPermitted   Reason = "not_permitted"
@@ -50,7 +53,8 @@ const (
 	UpstreamUnreachable Reason = "upstream_unreachable"
 	UpstreamTimeout     Reason = "upstream_timeout"
 	UpstreamFailed      Reason = "upstream_failed"
-	ClientGone          Reason = "client_gone" // nobody is left to answer
+	UpstreamIdle        Reason = "upstream_idle" // it stopped in the middle of its answer
+	ClientGone          Reason = "client_gone"   // nobody is left to answer
 )
 
 // statusClientGone is what the log shows of a call whose caller hung up
@@ -58,20 +62,21 @@ const (
 const statusClientGone = 499
 
 var statuses = map[Reason]int{
-	Allowed: http.StatusOK, Public: http.StatusOK,
+	Allowed: http.StatusOK, Public: http.StatusOK, Preflight: http.StatusNoContent,
 	TargetForm: http.StatusBadRequest, TargetLength: http.StatusBadRequest, TargetCharacter: http.StatusBadRequest,
 	TargetEscape: http.StatusBadRequest, TargetSegment: http.StatusBadRequest, HeaderAmbiguous: http.StatusBadRequest,
 	NoCredentials: http.StatusUnauthorized, TokenInvalid: http.StatusUnauthorized, TokenExpired: http.StatusUnauthorized,
 	TokenRevoked: http.StatusUnauthorized, SenderConstraint: http.StatusUnauthorized, SchemeUnknown: http.StatusUnauthorized,
 	SessionEnded: http.StatusUnauthorized, ClientDisabled: http.StatusUnauthorized, SignInTooOld: http.StatusUnauthorized,
-	CSRF: http.StatusForbidden, WrongTenant: http.StatusForbidden, WrongAudience: http.StatusForbidden, NotPermitted: http.StatusForbidden,
+	CSRF: http.StatusForbidden, OriginRefused: http.StatusForbidden, WrongTenant: http.StatusForbidden, WrongAudience: http.StatusForbidden, NotPermitted: http.StatusForbidden,
 	UpgradeRefused:  http.StatusNotImplemented,
 	ResourceUnknown: http.StatusNotFound, EndpointUnknown: http.StatusNotFound,
 	BodyTooLarge:    http.StatusRequestEntityTooLarge,
 	BodySlow:        http.StatusRequestTimeout,
 	AuthUnavailable: http.StatusServiceUnavailable, StoreUnavailable: http.StatusServiceUnavailable, CatalogMissing: http.StatusServiceUnavailable,
 	UpstreamUnreachable: http.StatusBadGateway, UpstreamFailed: http.StatusBadGateway, UpstreamTimeout: http.StatusGatewayTimeout,
-	ClientGone: statusClientGone,
+	UpstreamIdle: http.StatusGatewayTimeout,
+	ClientGone:   statusClientGone,
 }
 
 // Reasons lists the whole set.

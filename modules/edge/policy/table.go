@@ -126,6 +126,20 @@ func (t *Table) Match(r *catalog.Resource, method string, target Target) *catalo
 	return root.find(http.MethodGet, segments)
 }
 
+// Methods returns the methods by which some endpoint of a resource is reached
+// on a path, in the order of their names.
+func (t *Table) Methods(r *catalog.Resource, target Target) []string {
+	var out []string
+	for _, m := range []string{
+		http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPatch, http.MethodPost, http.MethodPut,
+	} {
+		if t.Match(r, m, target) != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // find walks the template tree. Every node is visited at most once, whatever
 // the path, so a hostile path costs no more than the resource has templates.
 func (n *node) find(method string, segments []string) *catalog.EndpointSpec {

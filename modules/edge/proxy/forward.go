@@ -14,7 +14,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"versola/modules/central/catalog"
 	"versola/modules/edge/policy"
 	"versola/platform/clock"
 	"versola/platform/httpserver"
@@ -22,19 +21,6 @@ import (
 
 // Bounds of upstream calls.
 const (
-	// defaultConnect is how long connecting may take; within a data centre it
-	// takes under a millisecond, and one lost packet costs a second.
-	defaultConnect = 2 * time.Second
-	// defaultResponse is how long an upstream may think before its answer
-	// begins.
-	defaultResponse = 30 * time.Second
-	// idlePerHost keeps connections for as many parallel calls as a node
-	// carries: opening one costs more than a call.
-	idlePerHost = 512
-	// idleTimeout is under the 60 s after which common servers close.
-	idleTimeout = 50 * time.Second
-	// maxResponseHeader bounds an upstream's header.
-	maxResponseHeader = 256 << 10
 	// flushWithin bounds how long a piece of an answer of known length is held
 	// back, for an upstream that dawdles. Answers of unknown length and events
 	// are flushed at once whatever this says. At once for all would cost each
@@ -43,36 +29,6 @@ const (
 	// bufferSize is that of io.Copy.
 	bufferSize = 32 << 10
 )
-
-// timeouts tell transports apart.
-type timeouts struct{ connect, response time.Duration }
-
-func timeoutsOf(r *catalog.Resource) timeouts {
-	return timeouts{r.Upstream.ConnectTimeout.D(defaultConnect), r.Upstream.ResponseTimeout.D(defaultResponse)}
-}
-
-// transport returns the pooled transport of some timeouts. It takes no proxy
-// from the environment, follows nothing and unpacks nothing. The caller holds
-// h.mu.
-func (h *Handler) transport(t timeouts) *http.Transport {
-	if tr, ok := h.transports[t]; ok {
-		return tr
-	}
-	tr := &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: t.connect, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:    t.connect,
-		ResponseHeaderTimeout:  t.response,
-		ExpectContinueTimeout:  time.Second,
-		MaxIdleConns:           0, // bounded per host
-		MaxIdleConnsPerHost:    idlePerHost,
-		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxResponseHeader,
-		DisableCompression:     true,
-		ForceAttemptHTTP2:      true,
-	}
-	h.transports[t] = tr
-	return tr
-}
 
 type exchangeKey struct{}
 
@@ -134,7 +90,12 @@ func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
 	if limit := x.maxBody(); limit > 0 && r.ContentLength > limit {
 		return refuse(policy.BodyTooLarge, nil)
 	}
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+	if resource.Upstream.IdleTimeout != 0 {
+		ctx, x.cancel = context.WithCancel(ctx)
+		defer x.cancel()
+	}
+	r = r.WithContext(ctx)
 	w := newWriter(c.Response(), x)
 	defer w.finish()
 	if r.Body != nil && r.Body != http.NoBody {
@@ -201,5 +162,11 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 func modify(res *http.Response) error {
 	x := exchangeOf(res.Request)
 	x.routes.filterAnswer(res.Header)
+	if x.route.resource.CORS != nil {
+		removeCORS(res.Header)
+	}
+	if idle := x.route.resource.Upstream.IdleTimeout; idle != 0 && res.StatusCode != http.StatusSwitchingProtocols {
+		res.Body = newPatience(res.Body, x, idle.D(0))
+	}
 	return nil
 }

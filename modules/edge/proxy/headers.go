@@ -152,6 +152,9 @@ func (r *routes) filterAnswer(h http.Header) {
 		r.filterSetCookies(h)
 	}
 	delete(h, "X-Request-Id") // the edge has set its own
+	// Who may read an answer that a cookie of the edge brought is the
+	// resource's cors setting, not the upstream's word.
+	delete(h, "Access-Control-Allow-Credentials")
 }
 
 // filterSetCookies keeps an upstream from setting the edge's cookies.

@@ -64,8 +64,9 @@ type Handler struct {
 	forwardedTail string // what every Forwarded ends with
 
 	current    atomic.Pointer[routes]
-	mu         sync.Mutex // guards the compilation of current, and transports
-	transports map[timeouts]*http.Transport
+	mu         sync.Mutex // guards the compilation of current, transports and used
+	transports map[reach]*http.Transport
+	used       map[reach]bool // by current
 }
 
 // New makes the proxy. Errors: a public URL that does not parse, metrics that
@@ -79,7 +80,7 @@ func New(d Deps) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{d: d, origin: u.Scheme + "://" + u.Host, scheme: u.Scheme, host: u.Host, metrics: m, transports: map[timeouts]*http.Transport{}}
+	h := &Handler{d: d, origin: u.Scheme + "://" + u.Host, scheme: u.Scheme, host: u.Host, metrics: m, transports: map[reach]*http.Transport{}, used: map[reach]bool{}}
 	h.forwardedTail = `;host="` + u.Host + `";proto=` + u.Scheme
 	h.proxy = h.reverseProxy()
 	return h, nil
@@ -99,6 +100,7 @@ type route struct {
 	resource  *catalog.Resource
 	transport *http.Transport
 	patient   map[*catalog.EndpointSpec]*http.Transport // endpoints with a timeout of their own
+	cors      *cors                                     // nil: no page of another origin
 	base      string                                    // escaped path before every target, without a trailing slash
 	basePath  string                                    // the same, decoded
 }
@@ -117,8 +119,10 @@ func (h *Handler) routes() *routes {
 	if r := h.current.Load(); r != nil && r.catalog == c {
 		return r
 	}
+	clear(h.used)
 	r := h.compile(c)
 	h.current.Store(r)
+	h.retire()
 	return r
 }
 
@@ -149,15 +153,17 @@ func (h *Handler) compile(c *catalog.Catalog) *routes {
 }
 
 func (h *Handler) route(r *catalog.Resource) *route {
-	t := timeoutsOf(r)
+	way := reachOf(r)
 	patient := map[*catalog.EndpointSpec]*http.Transport{}
 	for i := range r.Endpoints {
 		if e := &r.Endpoints[i]; e.Timeout != 0 {
-			patient[e] = h.transport(timeouts{t.connect, e.Timeout.D(t.response)})
+			slow := way
+			slow.response = e.Timeout.D(way.response)
+			patient[e] = h.transport(slow)
 		}
 	}
 	return &route{
-		resource: r, transport: h.transport(t), patient: patient,
+		resource: r, transport: h.transport(way), patient: patient, cors: corsOf(r.CORS),
 		base:     strings.TrimSuffix(r.UpstreamURL.EscapedPath(), "/"),
 		basePath: strings.TrimSuffix(r.UpstreamURL.Path, "/"),
 	}
@@ -170,18 +176,22 @@ type exchange struct {
 	received time.Time
 	answered time.Time
 
-	routes   *routes
-	route    *route
-	endpoint *catalog.EndpointSpec
-	target   policy.Target // below the resource
-	caller   caller
-	url      *url.URL // upstream
-	access   secret.Text
-	reqID    string
-	values   values
+	routes     *routes
+	candidates []*route // of that name
+	route      *route
+	preflight  bool // answered as such
+	endpoint   *catalog.EndpointSpec
+	target     policy.Target // below the resource
+	caller     caller
+	url        *url.URL // upstream
+	access     secret.Text
+	reqID      string
+	values     values
+	cancel     context.CancelFunc // gives the upstream call up; nil: nobody does
 
 	failure  error
-	tooLarge bool // the body passed the limit on its way
+	gaveUp   atomic.Bool // the upstream stopped in the middle of its answer
+	tooLarge bool        // the body passed the limit on its way
 	bodyErr  error
 }
 
@@ -190,7 +200,10 @@ func (h *Handler) Resources(c echo.Context) error {
 	x := &exchange{start: clock.Monotonic()}
 	var refusal *Refusal
 	defer func() { h.note(c, x, refusal) }() // also when an answer is broken off
-	if refusal = h.decide(c, x); refusal == nil {
+	refusal = h.decide(c, x)
+	if x.preflight {
+		// refused or answered
+	} else if h.shareAnswer(c, x); refusal == nil {
 		refusal = h.forward(c, x)
 	}
 	if refusal != nil {
@@ -217,7 +230,10 @@ func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 	if len(candidates) == 0 {
 		return refuse(policy.ResourceUnknown, nil)
 	}
-	x.target = target.Below(2)
+	x.candidates, x.target = candidates, target.Below(2)
+	if x.preflight = asksFirst(r, candidates); x.preflight {
+		return answerPreflight(c, x)
+	}
 	// One tenant has a resource of that name, nearly always: then a call to
 	// nothing costs no look at who calls.
 	if len(candidates) == 1 {
@@ -266,6 +282,10 @@ func (h *Handler) note(c echo.Context, x *exchange, refusal *Refusal) {
 	switch {
 	case refusal != nil:
 		reason = refusal.Reason
+	case x.gaveUp.Load():
+		reason = policy.UpstreamIdle
+	case x.preflight:
+		reason = policy.Preflight
 	case x.endpoint != nil && x.endpoint.Public:
 		reason = policy.Public
 	}

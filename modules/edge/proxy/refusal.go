@@ -56,6 +56,7 @@ var details = map[policy.Reason]string{
 	policy.SessionEnded:        "the session has ended, sign in again",
 	policy.SignInTooOld:        "this endpoint asks for a more recent sign-in",
 	policy.CSRF:                "a request that changes something must come from this origin",
+	policy.OriginRefused:       "pages of this origin may not call the resource",
 	policy.WrongAudience:       "the access token is not meant for this resource",
 	policy.NotPermitted:        "the caller may not use this endpoint",
 	policy.UpgradeRefused:      "this endpoint does not allow protocol upgrades",

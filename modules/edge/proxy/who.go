@@ -142,7 +142,7 @@ func (h *Handler) byCookie(c echo.Context, x *exchange, name string, candidates 
 			if cookie == "" {
 				continue
 			}
-			if !safe(r.Method) && !h.sameOrigin(r.Header) {
+			if !safe(r.Method) && !h.sameOrigin(r.Header) && !shared(candidates, r.Header) {
 				return refuse(policy.CSRF, nil)
 			}
 			s, refusal := h.session(r.Context(), x, p, name, cookie)
@@ -196,6 +196,17 @@ func safe(method string) bool {
 		return true
 	}
 	return false
+}
+
+// shared tells whether a request comes from a page that the resource, whoever's
+// of that name it is, lets call it with cookies.
+func shared(candidates []*route, header http.Header) bool {
+	for _, c := range candidates {
+		if c.cors == nil || !c.cors.credentials || !c.cors.allows(origin(header)) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameOrigin tells whether an unsafe request with a cookie comes from this
