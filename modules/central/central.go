@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -33,16 +32,20 @@ import (
 const (
 	// channel is where triggers announce a new revision.
 	channel = "versola_catalog"
-	// settle is how long a reload waits after a notification, so that a burst
-	// of commits is one reload. It is a twentieth of the second within which a
+	// settle is how long the next reload waits after one, so that a burst of
+	// commits is few reloads. It is a twentieth of the second within which a
 	// change is live.
 	settle = 50 * time.Millisecond
+	// ownWrite bounds how long a change that this process makes waits until it
+	// is in its own catalog; longer only costs the writer their own reading.
+	ownWrite = 2 * time.Second
 	// pollEvery is the slow poll behind the notifications.
 	pollEvery = 5 * time.Second
 	// retryAfter is how soon a reload that did not reach the database is
 	// tried again.
 	retryAfter = 250 * time.Millisecond
-	// loadTimeout bounds one reload: 10,000 clients take under a second.
+	// loadTimeout bounds one reload: reading 10,000 clients anew takes under a
+	// second.
 	loadTimeout = 10 * time.Second
 )
 
@@ -80,11 +83,13 @@ type Module struct {
 	keys     *keys.Rotator
 	engine   *change.Engine
 	metrics  metrics
+	source   *store.Source
 	wake     chan struct{}
 	interval time.Duration // of the poll
 
-	mu      sync.Mutex // one reload at a time
-	invalid string     // the fault that was logged last
+	reloading chan struct{} // holds one: one reload at a time
+	served    store.Mark    // of the catalog in the holder
+	invalid   string        // the fault that was logged last
 }
 
 // ErrNoCatalog reports that neither the database nor the copy on disk gave a
@@ -103,7 +108,8 @@ func New(d Deps) (*Module, error) {
 	}
 	m := &Module{
 		Deps: d, compiler: &catalog.Compiler{Open: keyring.Open}, copy: file,
-		feed: feed.New(d.Catalog, d.Clock, feed.Wait), wake: make(chan struct{}, 1), interval: pollEvery,
+		feed: feed.New(d.Catalog, d.Clock, feed.Wait), source: store.NewSource(d.DB),
+		wake: make(chan struct{}, 1), reloading: make(chan struct{}, 1), interval: pollEvery,
 	}
 	if m.metrics, err = newMetrics(d.Meter, d.Catalog, d.Clock); err != nil {
 		return nil, err
@@ -114,7 +120,7 @@ func New(d Deps) (*Module, error) {
 	if m.events, err = audit.NewSink(m.audit, d.Log, d.Meter); err != nil {
 		return nil, err
 	}
-	m.keys, err = keys.New(keys.Deps{DB: d.DB, Encryption: d.Encryption, Clock: d.Clock, Log: d.Log, Audit: m.audit, Policy: d.KeyPolicy})
+	m.keys, err = keys.New(keys.Deps{DB: d.DB, Encryption: d.Encryption, Clock: d.Clock, Log: d.Log, Audit: m.audit, Policy: d.KeyPolicy, Committed: m.committed})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +129,7 @@ func New(d Deps) (*Module, error) {
 
 // makeAdmin makes the administration API and what it works with.
 func (m *Module) makeAdmin() (err error) {
-	m.engine, err = change.New(change.Deps{DB: m.DB, Encryption: m.Encryption, Clock: m.Clock, Random: m.Random, Rules: m.Rules, Auditor: m.audit})
+	m.engine, err = change.New(change.Deps{DB: m.DB, Source: m.source, Committed: m.committed, Encryption: m.Encryption, Clock: m.Clock, Random: m.Random, Rules: m.Rules, Auditor: m.audit})
 	if err != nil {
 		return err
 	}
@@ -178,7 +184,7 @@ func (m *Module) Load(ctx context.Context) error {
 	}
 	s, copyErr := m.copy.Read()
 	if copyErr == nil {
-		copyErr = m.use(s)
+		copyErr = m.use(&store.State{Snapshot: s}) // of no mark: the database is read whole
 	}
 	if copyErr != nil {
 		return fmt.Errorf("%w: %w", ErrNoCatalog, errors.Join(err, copyErr))
@@ -197,6 +203,7 @@ func (m *Module) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return listener.Run(ctx) })
 	group.Go(func() error { return m.follow(ctx) })
+	group.Go(func() error { return m.copy.Run(ctx, m.Log) })
 	group.Go(func() error { return m.keys.Run(ctx) })
 	group.Go(func() error { return m.events.Run(ctx) })
 	return group.Wait()
@@ -214,26 +221,22 @@ func (m *Module) follow(ctx context.Context) error {
 	poll := time.NewTicker(m.interval)
 	defer poll.Stop()
 	for {
+		polled := false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-poll.C:
-			m.poll(ctx)
-			continue
+			polled = true
 		case <-m.wake:
 		}
-		if !sleep(ctx, settle) {
-			return nil
-		}
-		select {
-		case <-m.wake: // arrived meanwhile: the reload sees it
-		default:
-		}
-		if err := m.reload(ctx); err != nil && postgres.Unavailable(err) {
-			if !sleep(ctx, retryAfter) {
-				return nil
-			}
+		err := m.reload(ctx)
+		pause := settle
+		if err != nil && postgres.Unavailable(err) && !polled {
+			pause = retryAfter
 			m.signal()
+		}
+		if !sleep(ctx, pause) {
+			return nil
 		}
 	}
 }
@@ -250,32 +253,30 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// poll compares revisions and reloads where they differ.
-func (m *Module) poll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+// committed puts a change that this process has made into its own catalog, so
+// that whoever made it finds it at work.
+func (m *Module) committed(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, ownWrite)
 	defer cancel()
-	revision, err := store.Revision(ctx, m.DB)
-	if err != nil {
-		if ctx.Err() == nil {
-			m.Log.DebugContext(ctx, "catalog poll", "error", err)
-		}
-		return
+	if err := m.reload(ctx); err != nil {
+		m.Log.WarnContext(ctx, "a change is stored, and not in this process's catalog yet", "error", err)
+		m.signal()
 	}
-	if c := m.Catalog.Current(); c != nil && c.Revision == revision {
-		m.Catalog.Synced(m.Clock.Now())
-		return
-	}
-	_ = m.reload(ctx) // has reported it
 }
 
-// reload reads, compiles and publishes. It reports its own faults; the error
-// is for who wants to try again.
+// reload publishes what the database has, if that is something else than what
+// is served. It reports its own faults; the error is for who wants to try
+// again.
 func (m *Module) reload(ctx context.Context) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	s, err := store.Load(ctx, m.DB)
+	select {
+	case m.reloading <- struct{}{}:
+		defer func() { <-m.reloading }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a reload: %w", ctx.Err())
+	}
+	state, err := m.source.Newest(ctx)
 	if err != nil {
 		if postgres.Unavailable(err) || ctx.Err() != nil {
 			m.metrics.reloaded(ctx, resultUnavailable)
@@ -285,34 +286,45 @@ func (m *Module) reload(ctx context.Context) error {
 		m.reportInvalid(ctx, err)
 		return err
 	}
-	if c := m.Catalog.Current(); c != nil && c.Revision == s.Revision && m.Catalog.Age(m.Clock) >= 0 {
+	if m.Catalog.Current() != nil && m.served == state.Mark {
 		m.Catalog.Synced(m.Clock.Now())
 		return nil
 	}
-	if err := m.use(s); err != nil {
+	if err := m.use(state); err != nil {
 		m.reportInvalid(ctx, err)
 		return err
 	}
 	m.Catalog.Synced(m.Clock.Now())
 	m.metrics.reloaded(ctx, resultOK)
 	m.invalid = ""
-	m.Log.InfoContext(ctx, "catalog loaded", "revision", s.Revision)
-	if err := m.copy.Write(s); err != nil {
-		m.Log.WarnContext(ctx, "catalog copy not written", "error", err)
-	}
+	m.Log.InfoContext(ctx, "catalog loaded", "revision", state.Revision)
 	return nil
 }
 
-// use compiles a snapshot and publishes it.
-func (m *Module) use(s *catalog.Snapshot) error {
+// use compiles a state and publishes it.
+func (m *Module) use(state *store.State) error {
+	s := *state.Snapshot // a copy of the lists' headers: the state is shared
 	s.Issuer, s.RootTenant = m.Issuer, m.RootTenant
-	c, err := m.compiler.Compile(s)
+	c, err := m.compile(&s, state)
 	if err != nil {
 		return err
 	}
-	m.feed.Set(s, c)
+	m.feed.Set(&s, c)
 	m.Catalog.Set(c)
+	m.served = state.Mark
+	m.copy.Keep(&s)
 	return nil
+}
+
+// compile works out only what differs from the catalog that is served, where
+// that is known.
+func (m *Module) compile(s *catalog.Snapshot, state *store.State) (*catalog.Catalog, error) {
+	if current := m.Catalog.Current(); current != nil {
+		if changed, known := state.Since(m.served); known {
+			return m.compiler.Advance(current, s, changed)
+		}
+	}
+	return m.compiler.Compile(s)
 }
 
 // reportInvalid logs a fault once, not at every poll.

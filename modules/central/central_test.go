@@ -16,10 +16,13 @@ import (
 	"versola/db"
 	"versola/modules/auth/user"
 	"versola/modules/central/apply"
+	"versola/modules/central/audit"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
+	"versola/modules/central/keys"
 	"versola/modules/central/validate"
 	"versola/platform/clock"
+	"versola/platform/jose"
 	"versola/platform/pgtest"
 	"versola/platform/postgres"
 	"versola/platform/secret"
@@ -66,6 +69,16 @@ func (p *process) run(t testing.TB) {
 			t.Error(err)
 		}
 	})
+}
+
+// keepCopy writes what waits to be copied to disk.
+func (p *process) keepCopy(t testing.TB) {
+	t.Helper()
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := p.copy.Run(stopped, p.Log); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // await waits until the catalog is as wanted.
@@ -186,6 +199,41 @@ func TestCatalog_WhatDoesNotReadLeavesTheLastGoodOne(t *testing.T) {
 	}
 }
 
+// Neither a notification nor a poll is waited for.
+func TestCatalog_WhoeverChangesSomethingFindsItAtWork(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t, db.Auth(), db.Central())
+	p := newProcess(t, url, url, t.TempDir(), encryption)
+	if err := p.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		spec := &catalog.TenantSpec{ID: "demo", Name: name, Profile: catalog.ProfileStandard, Directory: "demo"}
+		ops := []change.Op{change.Put{Spec: &catalog.DirectorySpec{ID: "demo"}}, change.Put{Spec: spec}}
+		if _, err := p.Engine().Do(t.Context(), change.System("test"), ops, change.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if !named(name)(p.Catalog.Current()) {
+			t.Errorf("%s is not served yet", name)
+		}
+	}
+	made, err := p.Keys().Rotate(t.Context(), keys.Caller{Actor: audit.Actor{Kind: audit.ActorSystem, ID: "test"}}, []string{"ES256"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signer, ok := p.Catalog.Current().Signer(jose.ES256); !ok || signer.Public().ID != made[0].ID {
+		t.Error("the new signing key is not served yet")
+	}
+	// A database that is away fails the change and nothing else.
+	p.db.Close()
+	if _, err := p.Engine().Do(t.Context(), change.System("test"), []change.Op{change.Delete{Ref: catalog.Ref{Kind: catalog.KindNameTenant, ID: "demo"}}}, change.Options{}); err == nil {
+		t.Error("changed without a database")
+	}
+	if !named("two")(p.Catalog.Current()) {
+		t.Error("the catalog is gone")
+	}
+}
+
 // These stop the cluster of all tests here, so they are not parallel.
 
 func TestCatalog_AnOutageIsSurvivedAndThenCaughtUpWith(t *testing.T) {
@@ -215,6 +263,7 @@ func TestLoad_StartsFromTheCopyOnDiskWithoutADatabase(t *testing.T) {
 	if err := first.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	first.keepCopy(t)
 	file := filepath.Join(dir, "catalog.sealed")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {

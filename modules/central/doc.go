@@ -4,14 +4,18 @@
 // [catalog.Holder] at what they say:
 //
 //	commit ──NOTIFY──> listener ─┐
-//	             poll, every 5 s ├─> reload: one read-only transaction ──> compile ──> feed, holder
-//	   listener (re)connected ───┘                                                 └─> copy on disk
+//	             poll, every 5 s │   reload: read what is newer than the revision that
+//	   listener (re)connected ───┼─> is known ──> compile the tenants concerned ──> feed, holder
+//	 a change by this process ───┘                                              └─> copy on disk, later
 //
 // Invariants:
 //
 //   - a change is in the holder well within a second of its commit: a
 //     notification starts a reload at once, those that come in the next 50 ms
-//     share one;
+//     share one; a change that this process makes is there before whoever made
+//     it is answered;
+//   - what is read and compiled piece by piece is what would be read and compiled
+//     whole (property tests in packages store and catalog);
 //   - a configuration that does not read or compile is never served: the last
 //     good one stays, the fault is logged and counted (versola.catalog.reloads,
 //     result "invalid"), and every poll tries again;

@@ -117,9 +117,38 @@ func BenchmarkCatalog_AtScale(b *testing.B) {
 			}
 		}
 	})
+	b.Run("read one change", func(b *testing.B) {
+		state, err := store.LoadState(b.Context(), p.db, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for n := 0; b.Loop(); n++ {
+			b.StopTimer()
+			p.renameClient(b, fmt.Sprintf("Name %d", n))
+			b.StartTimer()
+			before := state.Mark
+			if state, err = store.LoadState(b.Context(), p.db, state); err != nil {
+				b.Fatal(err)
+			}
+			if _, known := state.Since(before); !known {
+				b.Fatal("read whole")
+			}
+		}
+	})
 	b.Run("compile", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := p.compiler.Compile(s); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("compile one change", func(b *testing.B) {
+		c, err := p.compiler.Compile(s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			if c, err = p.compiler.Advance(c, s, []catalog.Ref{aClient}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -145,23 +174,34 @@ func BenchmarkCatalog_AtScale(b *testing.B) {
 	b.Run("a change is live", func(b *testing.B) {
 		p.run(b)
 		p.await(b, 10*live, func(*catalog.Catalog) bool { return true })
-		n := 0
-		for b.Loop() {
-			n++
-			name := fmt.Sprintf("Name %d", n)
-			if _, err := p.db.Exec(b.Context(), `UPDATE central.client SET spec = spec || jsonb_build_object('name', $1::text) WHERE tenant_id = 'tenant-0500' AND id = 'client-3'`, name); err != nil {
-				b.Fatal(err)
-			}
-			p.await(b, 10*live, func(c *catalog.Catalog) bool {
-				t, ok := c.Tenant("tenant-0500")
-				if !ok {
-					return false
-				}
-				client, ok := t.Client("client-3")
-				return ok && client.Name.Default() == name
-			})
+		for n := 0; b.Loop(); n++ {
+			name := fmt.Sprintf("Other name %d", n)
+			p.renameClient(b, name)
+			p.await(b, 10*live, hasClient(name))
 		}
 	})
+}
+
+// aClient is somewhere in the middle.
+var aClient = catalog.Ref{Kind: catalog.KindNameClient, Tenant: "tenant-0500", ID: "client-3"}
+
+func (p *process) renameClient(b *testing.B, name string) {
+	b.Helper()
+	_, err := p.db.Exec(b.Context(), `UPDATE central.client SET spec = spec || jsonb_build_object('name', jsonb_build_object('en', $1::text)) WHERE tenant_id = $2 AND id = $3`, name, aClient.Tenant, aClient.ID)
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func hasClient(name string) func(*catalog.Catalog) bool {
+	return func(c *catalog.Catalog) bool {
+		t, ok := c.Tenant(aClient.Tenant)
+		if !ok {
+			return false
+		}
+		client, ok := t.Client(aClient.ID)
+		return ok && client.Name.Default() == name
+	}
 }
 
 func heap() uint64 {

@@ -419,7 +419,7 @@ func FuzzParse(f *testing.F) {
 		if err := docs.Add("fuzz", strings.NewReader(text), map[string]string{"A": "b"}); err != nil {
 			t.Skip()
 		}
-		before := change.NewView(&catalog.Snapshot{}, nil)
+		before := change.NewView(&store.State{Snapshot: &catalog.Snapshot{}})
 		p := newPlan(&Applier{Deps: Deps{Random: rand.Reader}}, before, docs, Options{Prune: PruneAll})
 		next := &catalog.Snapshot{}
 		for _, op := range p.ops {

@@ -71,7 +71,7 @@ func (p *plan) add(d *document, keep bool) {
 
 // prune makes the operations that delete what no document declares.
 func (p *plan) prune(how Prune) {
-	s := p.before.Snapshot()
+	s := p.before.Snapshot
 	for _, k := range slices.Backward(catalog.Kinds) {
 		for i := range k.Len(s) {
 			r := k.At(s, i).Ref()
@@ -108,7 +108,7 @@ func (p *plan) refused(invalid *change.Invalid) {
 // tenants returns the tenants as they will be, and roles the roles.
 func (p *plan) tenants() map[string]catalog.TenantSpec {
 	out := map[string]catalog.TenantSpec{}
-	for _, t := range p.before.Snapshot().Tenants {
+	for _, t := range p.before.Snapshot.Tenants {
 		out[t.ID] = t
 	}
 	for _, d := range p.byRef {

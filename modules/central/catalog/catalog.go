@@ -16,15 +16,16 @@ import (
 
 // Catalog is the compiled configuration. It is immutable.
 type Catalog struct {
-	Revision int64
-	Issuer   string // auth's public URL
-	tenants  map[string]*Tenant
-	issuers  map[string]*Tenant
-	edges    map[string]*Edge
-	presets  map[presetKey]*Preset
-	resource map[string][]*Resource // by id, over all tenants
-	keys     *jose.KeySet
-	signers  map[jose.Algorithm]*jose.Signer
+	Revision   int64
+	Issuer     string // auth's public URL
+	rootTenant string
+	tenants    map[string]*Tenant
+	issuers    map[string]*Tenant
+	edges      map[string]*Edge
+	presets    map[presetKey]*Preset
+	resource   map[string][]*Resource // by id, over all tenants
+	keys       *jose.KeySet
+	signers    map[jose.Algorithm]*jose.Signer
 }
 
 type presetKey struct{ edge, id string }

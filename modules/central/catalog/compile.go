@@ -35,16 +35,38 @@ type Compiler struct {
 // Compile resolves a snapshot. It reports every dangling reference and
 // unreadable value it finds, joined; what validation on the way in lets
 // through compiles, so an error means damaged data.
-func (k *Compiler) Compile(s *Snapshot) (*Catalog, error) {
-	b := &build{compiler: k, catalog: &Catalog{
-		Revision: s.Revision,
-		Issuer:   s.Issuer,
-		tenants:  make(map[string]*Tenant, len(s.Tenants)),
-		issuers:  make(map[string]*Tenant, len(s.Tenants)),
-		edges:    make(map[string]*Edge, len(s.Edges)),
-		presets:  make(map[presetKey]*Preset, len(s.Presets)),
-		resource: make(map[string][]*Resource, len(s.Resources)),
-		signers:  map[jose.Algorithm]*jose.Signer{},
+func (k *Compiler) Compile(s *Snapshot) (*Catalog, error) { return k.compile(s, nil, nil) }
+
+// Advance is [Compiler.Compile] of a snapshot of which only the changed
+// entities differ from the one that gave before: tenants of which nothing
+// changed are taken over from there.
+func (k *Compiler) Advance(before *Catalog, s *Snapshot, changed []Ref) (*Catalog, error) {
+	if before.Issuer != s.Issuer || before.rootTenant != s.RootTenant {
+		return k.Compile(s)
+	}
+	stale := make(map[string]bool, len(changed))
+	for _, r := range changed {
+		if r.Kind == KindNameTenant {
+			stale[r.ID] = true
+		} else if r.Tenant != "" {
+			stale[r.Tenant] = true
+		}
+	}
+	return k.compile(s, before, stale)
+}
+
+// compile takes the tenants that are not stale from before, if that is given.
+func (k *Compiler) compile(s *Snapshot, before *Catalog, stale map[string]bool) (*Catalog, error) {
+	b := &build{compiler: k, before: before, stale: stale, catalog: &Catalog{
+		Revision:   s.Revision,
+		Issuer:     s.Issuer,
+		rootTenant: s.RootTenant,
+		tenants:    make(map[string]*Tenant, len(s.Tenants)),
+		issuers:    make(map[string]*Tenant, len(s.Tenants)),
+		edges:      make(map[string]*Edge, len(s.Edges)),
+		presets:    make(map[presetKey]*Preset, len(s.Presets)),
+		resource:   make(map[string][]*Resource, len(s.Resources)),
+		signers:    map[jose.Algorithm]*jose.Signer{},
 	}}
 	b.edges(s.Edges)
 	b.tenants(s)
@@ -55,6 +77,7 @@ func (k *Compiler) Compile(s *Snapshot) (*Catalog, error) {
 	b.roles(s.Roles)
 	b.clients(s.Clients)
 	b.presets(s.Presets)
+	b.named(s.Tenants)
 	b.keys(s.Keys)
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, fmt.Errorf("compile catalog revision %d: %w", s.Revision, err)
@@ -66,6 +89,18 @@ type build struct {
 	compiler *Compiler
 	catalog  *Catalog
 	errs     []error
+
+	before *Catalog        // nil: there is none
+	stale  map[string]bool // tenants that cannot be taken from before
+}
+
+// kept returns a tenant as it was compiled before, if it is the same still.
+func (b *build) kept(id string) (*Tenant, bool) {
+	if b.before == nil || b.stale[id] {
+		return nil, false
+	}
+	t, ok := b.before.tenants[id]
+	return t, ok
 }
 
 func (b *build) fail(format string, args ...any) {
@@ -85,6 +120,10 @@ func (b *build) edges(specs []EdgeSpec) {
 
 func (b *build) tenants(s *Snapshot) {
 	for _, spec := range s.Tenants {
+		if t, ok := b.kept(spec.ID); ok {
+			b.catalog.tenants[t.ID], b.catalog.issuers[t.Issuer] = t, t
+			continue
+		}
 		t := &Tenant{
 			TenantSpec: spec, Issuer: s.Issuer,
 			clients: map[string]*Client{}, scopes: map[string]ScopeSpec{}, resources: map[string]*Resource{},
@@ -127,12 +166,19 @@ func (b *build) words(s *Snapshot) {
 		}
 	}
 	for id, t := range b.catalog.tenants {
+		if _, ok := b.kept(id); ok {
+			continue
+		}
 		t.Texts = texts.Product().With(t.Settings.Languages, own[id], templates[id])
 	}
 }
 
-// tenant finds the tenant of an entity, or notes that there is none.
+// tenant finds the tenant that an entity is to be compiled for, or notes that
+// there is none; false also for one that is compiled already.
 func (b *build) tenant(kind, tenant, id string) (*Tenant, bool) {
+	if _, ok := b.kept(tenant); ok {
+		return nil, false
+	}
 	t, ok := b.catalog.tenants[tenant]
 	if !ok {
 		b.fail("%s %s/%s: no such tenant", kind, tenant, id)
@@ -164,7 +210,15 @@ func (b *build) resources(specs []ResourceSpec) {
 		}
 		r := &Resource{ResourceSpec: s, Owner: t, UpstreamURL: u}
 		t.resources[s.ID] = r
-		b.catalog.resource[s.ID] = append(b.catalog.resource[s.ID], r)
+	}
+}
+
+// named collects the resources of one name, in the order of their tenants.
+func (b *build) named(tenants []TenantSpec) {
+	for i := range tenants {
+		for id, r := range b.catalog.tenants[tenants[i].ID].resources {
+			b.catalog.resource[id] = append(b.catalog.resource[id], r)
+		}
 	}
 }
 
@@ -232,6 +286,11 @@ func (b *build) clients(specs []ClientSpec) {
 
 func (b *build) presets(specs []PresetSpec) {
 	for _, s := range specs {
+		if _, ok := b.kept(s.Tenant); ok {
+			k := presetKey{s.Edge, s.ID}
+			b.catalog.presets[k] = b.before.presets[k]
+			continue
+		}
 		t, ok := b.tenant("preset", s.Tenant, s.ID)
 		if !ok {
 			continue

@@ -13,6 +13,9 @@
 // Entities of two tenants may have equal ids; everything is found through its
 // [Tenant].
 //
+// A change concerns few tenants: [Compiler.Advance] takes the others over from
+// the catalog before.
+//
 // Invariants: a Catalog never changes after Compile returned it; its Revision
 // only rises within one source; nothing in it prints a secret.
 package catalog

@@ -113,16 +113,16 @@ func TestDo_NotesWhatChangedAndWritesOnlyThat(t *testing.T) {
 	if after.Meta(other) != before.Meta(other) {
 		t.Error("the client of equal id in the other tenant has another version")
 	}
-	fromTables, metas, err := store.LoadMeta(t.Context(), w.DB)
+	stored, err := store.LoadState(t.Context(), w.DB, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _ := json.Marshal(after.Snapshot())
-	b, _ := json.Marshal(fromTables)
+	a, _ := json.Marshal(after.Snapshot)
+	b, _ := json.Marshal(stored.Snapshot)
 	if diff := cmp.Diff(string(b), string(a)); diff != "" {
 		t.Errorf("what is kept in memory is not what is stored:\n%s", diff)
 	}
-	for ref, m := range metas {
+	for ref, m := range stored.Metas {
 		if got := after.Meta(ref); got.Version != m.Version || !got.Updated.Equal(m.Updated) || !got.Created.Equal(m.Created) {
 			t.Errorf("%s: %+v in memory, %+v stored", ref, got, m)
 		}

@@ -19,12 +19,18 @@ import (
 
 // Deps is what an [Engine] works with.
 type Deps struct {
-	DB         *postgres.DB
+	DB *postgres.DB
+	// Source keeps what is known of the configuration; nil: one of the
+	// engine's own.
+	Source     *store.Source
 	Encryption []secret.Key // seal client secrets; the active one first
 	Clock      clock.Clock
 	Random     io.Reader
 	Rules      validate.Rules
 	Auditor    Auditor // nil: changes are not kept in the audit log
+	// Committed, where given, is called when [Engine.Do] has changed something,
+	// before it returns.
+	Committed func(context.Context)
 }
 
 // Engine changes configuration. It may be used by many at once.
@@ -32,7 +38,7 @@ type Engine struct {
 	Deps
 	keyring  *secret.Keyring
 	compiler *catalog.Compiler
-	current  atomic.Pointer[View] // the newest that was seen
+	current  atomic.Pointer[View] // of the state that was asked for last
 }
 
 // New makes an engine. Errors: no or unusable encryption keys.
@@ -41,36 +47,32 @@ func New(d Deps) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encryption keys: %w", err)
 	}
+	if d.Source == nil {
+		d.Source = store.NewSource(d.DB)
+	}
 	return &Engine{Deps: d, keyring: keyring, compiler: &catalog.Compiler{Open: keyring.Open}}, nil
 }
 
 // View returns the configuration as it is in the database now: from memory
-// where its revision is the database's.
+// where nothing changed.
 func (e *Engine) View(ctx context.Context) (*View, error) {
-	revision, err := store.Revision(ctx, e.DB)
+	state, err := e.Source.Newest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if v := e.current.Load(); v != nil && v.Revision >= revision {
-		return v, nil
-	}
-	s, metas, err := store.LoadMeta(ctx, e.DB)
-	if err != nil {
-		return nil, err
-	}
-	v := NewView(s, metas)
-	e.keep(v)
-	return v, nil
+	return e.view(state), nil
 }
 
-// keep makes v the current view unless a newer one is.
-func (e *Engine) keep(v *View) {
-	for {
-		was := e.current.Load()
-		if was != nil && was.Revision >= v.Revision || e.current.CompareAndSwap(was, v) {
-			return
-		}
+// view returns the state's view, the same one each time while it is current,
+// since a view keeps what it has worked out.
+func (e *Engine) view(state *store.State) *View {
+	was := e.current.Load()
+	if was != nil && was.Mark == state.Mark {
+		return was
 	}
+	v := NewView(state)
+	e.current.CompareAndSwap(was, v)
+	return v
 }
 
 // errDryRun ends the transaction of a dry run.
@@ -81,9 +83,9 @@ var errDryRun = errors.New("dry run")
 // returns, or the database's.
 func (e *Engine) Do(ctx context.Context, actor Actor, ops []Op, o Options) (*Result, error) {
 	var result *Result
-	var after *View
+	var before, after *View
 	err := pgx.BeginFunc(ctx, e.DB, func(tx pgx.Tx) (err error) {
-		result, after, err = e.run(ctx, tx, actor, ops, o)
+		result, before, after, err = e.run(ctx, tx, actor, ops, o)
 		if err == nil && o.DryRun {
 			return errDryRun
 		}
@@ -95,7 +97,12 @@ func (e *Engine) Do(ctx context.Context, actor Actor, ops []Op, o Options) (*Res
 	case err != nil:
 		return nil, err
 	}
-	e.keep(after)
+	if after != before {
+		e.Source.Keep(after.State)
+		if e.Committed != nil {
+			e.Committed(ctx)
+		}
+	}
 	return result, nil
 }
 
@@ -103,59 +110,63 @@ func (e *Engine) Do(ctx context.Context, actor Actor, ops []Op, o Options) (*Res
 // level "read committed": what was read before the lock is not used. After an
 // error tx must be rolled back; so it must after a dry run.
 func (e *Engine) In(ctx context.Context, tx pgx.Tx, actor Actor, ops []Op, o Options) (*Result, error) {
-	result, _, err := e.run(ctx, tx, actor, ops, o)
+	result, _, _, err := e.run(ctx, tx, actor, ops, o)
 	return result, err
 }
 
-// run returns the view that is current when tx is committed.
-func (e *Engine) run(ctx context.Context, tx pgx.Tx, actor Actor, ops []Op, o Options) (*Result, *View, error) {
-	before, err := e.Locked(ctx, tx)
+// run returns the views from before and of when tx is committed, the same one
+// where nothing differs.
+func (e *Engine) run(ctx context.Context, tx pgx.Tx, actor Actor, ops []Op, o Options) (result *Result, before, after *View, err error) {
+	before, err = e.Locked(ctx, tx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	p := newPlan(e, before)
 	for _, op := range ops {
 		if err := p.do(op); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", op.target(), err)
+			return nil, nil, nil, fmt.Errorf("%s: %w", op.target(), err)
 		}
 	}
 	changes := p.changes()
 	if err := p.check(changes); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	result, after := &Result{Revision: before.Revision, Changes: changes}, before
+	result, after = &Result{Revision: before.Revision, Changes: changes}, before
 	if p.differs(changes) {
 		if after, err = p.write(ctx, tx, changes); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		result.Revision = after.Revision
 	}
 	if o.Authorize != nil {
 		if err := o.Authorize(before, after, changes); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	if err := e.record(ctx, tx, actor, result); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return result, after, nil
+	return result, before, after, nil
 }
 
 // Locked takes the lock and returns the view that no one changes while it is
 // held.
 func (e *Engine) Locked(ctx context.Context, tx pgx.Tx) (*View, error) {
-	revision, err := store.Lock(ctx, tx)
+	mark, err := store.Lock(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	if v := e.current.Load(); v != nil && v.Revision == revision {
-		return v, nil
+	known := e.Source.Known()
+	if known != nil && known.Mark == mark {
+		return e.view(known), nil
 	}
-	s, metas, err := store.Read(ctx, tx)
+	// Not kept: tx may have changed it already, and change it again without
+	// another mark.
+	state, err := store.Read(ctx, tx, known)
 	if err != nil {
 		return nil, err
 	}
-	return NewView(s, metas), nil
+	return NewView(state), nil
 }
 
 func (e *Engine) record(ctx context.Context, tx pgx.Tx, actor Actor, r *Result) error {

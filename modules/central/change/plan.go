@@ -32,7 +32,7 @@ type plan struct {
 }
 
 func newPlan(e *Engine, before *View) *plan {
-	next := *before.snapshot
+	next := *before.Snapshot
 	return &plan{engine: e, before: before, next: &next, owned: map[string]bool{}, seen: map[catalog.Ref]bool{}, put: map[catalog.Ref]bool{}, secrets: map[catalog.Ref][]NewSecret{}}
 }
 
@@ -81,7 +81,7 @@ func (p *plan) version(r catalog.Ref, exists bool, want int64) error {
 		return nil
 	case !exists:
 		return ErrNotFound
-	case p.before.metas[r].Version != want:
+	case p.before.Metas[r].Version != want:
 		return ErrConflict
 	}
 	return nil
@@ -220,9 +220,9 @@ func (p *plan) sameSecrets(r catalog.Ref, stored []catalog.SealedSecret, want []
 func (p *plan) changes() []Change {
 	out := make([]Change, len(p.touched))
 	for i, r := range p.touched {
-		c := Change{Ref: r, Action: Unchanged, Version: p.before.metas[r].Version, NewSecrets: p.secrets[r]}
+		c := Change{Ref: r, Action: Unchanged, Version: p.before.Metas[r].Version, NewSecrets: p.secrets[r]}
 		k, _ := catalog.KindOf(r.Kind)
-		was, had := k.Find(p.before.snapshot, r)
+		was, had := k.Find(p.before.Snapshot, r)
 		is, has := k.Find(p.next, r)
 		var before, after map[string]any
 		if had {
@@ -314,14 +314,14 @@ func (p *plan) check(changes []Change) error {
 			continue
 		}
 		k, _ := catalog.KindOf(c.Ref.Kind)
-		was, _ := k.Find(p.before.snapshot, c.Ref)
+		was, _ := k.Find(p.before.Snapshot, c.Ref)
 		is, _ := k.Find(p.next, c.Ref)
 		problems = append(problems, validate.Fixed(was, is)...)
 	}
 	// What is wrong elsewhere counts only when these operations make it so.
 	tenants := p.tenants()
 	known := map[validate.Problem]bool{}
-	for _, problem := range p.engine.Rules.Part(p.before.snapshot, tenants) {
+	for _, problem := range p.engine.Rules.Part(p.before.Snapshot, tenants) {
 		known[problem] = true
 	}
 	for _, problem := range p.engine.Rules.Part(p.next, tenants) {
@@ -372,12 +372,19 @@ func (p *plan) write(ctx context.Context, tx pgx.Tx, changes []Change) (*View, e
 	if _, err := p.engine.compiler.Compile(p.next); err != nil {
 		return nil, fmt.Errorf("check the new configuration: %w", err)
 	}
-	revision, err := store.Touch(ctx, tx)
+	mark, err := store.Touch(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
+	revision := mark.Revision
+	var differ []catalog.Ref
+	for _, c := range changes {
+		if c.Action != Unchanged {
+			differ = append(differ, c.Ref)
+		}
+	}
 	w := store.Writes{Version: revision, Now: p.engine.Clock.Now()}
-	metas := maps.Clone(p.before.metas)
+	metas := maps.Clone(p.before.Metas)
 	for _, k := range catalog.Kinds {
 		for i := range changes {
 			if c := &changes[i]; c.Ref.Kind == k.Name && c.Action != Unchanged && c.Action != Deleted {
@@ -405,7 +412,7 @@ func (p *plan) write(ctx context.Context, tx pgx.Tx, changes []Change) (*View, e
 		return nil, err
 	}
 	p.next.Revision = revision
-	return NewView(p.next, metas), nil
+	return NewView(p.before.Next(mark, p.next, metas, differ)), nil
 }
 
 func (p *plan) store(w *store.Writes, k *catalog.Kind, c *Change) error {

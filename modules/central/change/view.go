@@ -13,11 +13,8 @@ import (
 // View is the configuration at one revision. It never changes, and what it
 // returns must not be changed.
 type View struct {
-	Revision int64
-
-	snapshot *catalog.Snapshot
-	metas    map[catalog.Ref]store.Meta
-	uses     func() map[catalog.Ref][]Use
+	*store.State
+	uses func() map[catalog.Ref][]Use
 }
 
 // Entry is an entity and what is known about it.
@@ -32,15 +29,10 @@ type SecretInfo struct {
 	Created time.Time
 }
 
-// NewView returns a snapshot as a view. The snapshot must not change after.
-func NewView(s *catalog.Snapshot, metas map[catalog.Ref]store.Meta) *View {
-	v := &View{Revision: s.Revision, snapshot: s, metas: metas}
-	v.uses = sync.OnceValue(func() map[catalog.Ref][]Use { return usesOf(s) })
-	return v
+// NewView returns a state as a view.
+func NewView(s *store.State) *View {
+	return &View{s, sync.OnceValue(func() map[catalog.Ref][]Use { return usesOf(s.Snapshot) })}
 }
-
-// Snapshot returns the whole configuration, with secrets sealed.
-func (v *View) Snapshot() *catalog.Snapshot { return v.snapshot }
 
 // Get returns an entity.
 func (v *View) Get(r catalog.Ref) (Entry, bool) {
@@ -48,15 +40,15 @@ func (v *View) Get(r catalog.Ref) (Entry, bool) {
 	if !ok {
 		return Entry{}, false
 	}
-	spec, ok := k.Find(v.snapshot, r)
+	spec, ok := k.Find(v.Snapshot, r)
 	if !ok {
 		return Entry{}, false
 	}
-	return Entry{Spec: spec, Meta: v.metas[r]}, true
+	return Entry{Spec: spec, Meta: v.Metas[r]}, true
 }
 
 // Meta returns what is known about an entity; of none, zero.
-func (v *View) Meta(r catalog.Ref) store.Meta { return v.metas[r] }
+func (v *View) Meta(r catalog.Ref) store.Meta { return v.Metas[r] }
 
 // List returns the entities of a kind, ordered by tenant and id; of one tenant
 // where tenant is not empty.
@@ -66,10 +58,10 @@ func (v *View) List(kind, tenant string) []Entry {
 		return nil
 	}
 	var out []Entry
-	for i := range k.Len(v.snapshot) {
-		spec := k.At(v.snapshot, i)
+	for i := range k.Len(v.Snapshot) {
+		spec := k.At(v.Snapshot, i)
 		if r := spec.Ref(); tenant == "" || r.Tenant == tenant {
-			out = append(out, Entry{Spec: spec, Meta: v.metas[r]})
+			out = append(out, Entry{Spec: spec, Meta: v.Metas[r]})
 		}
 	}
 	return out

@@ -6,4 +6,8 @@
 // sealed again inside) and is of no use without those keys. It is replaced by
 // an atomic rename, so that a reader sees the old or the new one whole, also
 // after a crash; its mode is 0600.
+//
+// What is served does not wait for it: [File.Run] writes the newest snapshot
+// that [File.Keep] was given, at the most once a second, and the last one when
+// the process stops.
 package copy

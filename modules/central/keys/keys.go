@@ -60,6 +60,8 @@ type Deps struct {
 	Log        *slog.Logger
 	Audit      *audit.Log
 	Policy     Policy
+	// Committed, where given, is called after each change.
+	Committed func(context.Context)
 }
 
 // Rotator moves keys from state to state.

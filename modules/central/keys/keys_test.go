@@ -187,7 +187,7 @@ func TestTick_ManyProcessesTakeAStepOnce(t *testing.T) {
 	f.rotate(t, 0, "ES256", "RS256")
 	f.rotate(t, keys.MinPublish)
 	f.clock.Advance(keys.MinPublish)
-	before, _ := store.Revision(t.Context(), f.db)
+	before, _ := store.Current(t.Context(), f.db)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -198,8 +198,8 @@ func TestTick_ManyProcessesTakeAStepOnce(t *testing.T) {
 	}
 	wg.Wait()
 	expect(t, "after", f.states(t), "ES256 active", "ES256 retiring", "RS256 active", "RS256 retiring")
-	if after, _ := store.Revision(t.Context(), f.db); after != before+1 {
-		t.Errorf("%d revisions", after-before)
+	if after, _ := store.Current(t.Context(), f.db); after.Revision != before.Revision+1 {
+		t.Errorf("%d revisions", after.Revision-before.Revision)
 	}
 }
 

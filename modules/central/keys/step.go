@@ -45,6 +45,9 @@ func (r *Rotator) change(ctx context.Context, by Caller, do func(*step) error) (
 	if err != nil {
 		return nil, err
 	}
+	if r.Committed != nil {
+		r.Committed(ctx)
+	}
 	return keys, nil
 }
 

@@ -19,10 +19,9 @@ import (
 // name. The order is that of catalog.CompareRef, so that equal configurations
 // give equal snapshots; secrets come newest first.
 const (
-	selectRevision = `SELECT revision FROM central.revision`
-	selectGlobal   = `SELECT '', id, spec, version, created_at, updated_at FROM central.%s ORDER BY id COLLATE "C"`
-	selectScoped   = `SELECT tenant_id, id, spec, version, created_at, updated_at FROM central.%s ORDER BY tenant_id COLLATE "C", id COLLATE "C"`
-	selectSecrets  = `SELECT tenant_id, client_id, id, sealed FROM central.client_secret
+	selectGlobal  = `SELECT '', id, spec, version, created_at, updated_at FROM central.%s ORDER BY id COLLATE "C"`
+	selectScoped  = `SELECT tenant_id, id, spec, version, created_at, updated_at FROM central.%s ORDER BY tenant_id COLLATE "C", id COLLATE "C"`
+	selectSecrets = `SELECT tenant_id, client_id, id, sealed FROM central.client_secret
 ORDER BY tenant_id COLLATE "C", client_id COLLATE "C", created_at DESC, id DESC`
 	selectKeys = `SELECT id, alg, state, public_jwk, sealed FROM central.signing_key ORDER BY created_at, id`
 )
@@ -37,65 +36,78 @@ type Meta struct {
 	Created, Updated time.Time
 }
 
-// Revision returns the current revision: one cheap statement.
-func Revision(ctx context.Context, db *postgres.DB) (int64, error) {
-	var revision int64
-	if err := db.QueryRow(ctx, selectRevision).Scan(&revision); err != nil {
-		return 0, fmt.Errorf("read catalog revision: %w", err)
+// Current returns the mark of the current state: one cheap statement.
+func Current(ctx context.Context, db *postgres.DB) (Mark, error) {
+	var m Mark
+	if err := db.QueryRow(ctx, selectMark).Scan(&m.Revision, &m.Token); err != nil {
+		return Mark{}, fmt.Errorf("read catalog revision: %w", err)
 	}
-	return revision, nil
+	return m, nil
 }
 
-// Load reads the configuration as of one instant. Issuer and RootTenant are
-// the caller's to set. Errors: [ErrDamaged], or the database's.
+// Load reads the whole configuration as of one instant. Issuer and RootTenant
+// are the caller's to set. Errors: [ErrDamaged], or the database's.
 func Load(ctx context.Context, db *postgres.DB) (*catalog.Snapshot, error) {
-	s, _, err := LoadMeta(ctx, db)
-	return s, err
+	s, err := LoadState(ctx, db, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.Snapshot, nil
 }
 
-// LoadMeta is [Load] with what the rows say about their entities.
-func LoadMeta(ctx context.Context, db *postgres.DB) (s *catalog.Snapshot, metas map[catalog.Ref]Meta, err error) {
+// LoadState reads the configuration as of one instant, with what the rows say
+// about their entities. Of a state that is known already only what differs is
+// read; nil: everything is. Errors: [ErrDamaged], or the database's.
+func LoadState(ctx context.Context, db *postgres.DB, known *State) (s *State, err error) {
 	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		s, metas, err = Read(ctx, tx)
+		s, err = Read(ctx, tx, known)
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("load catalog: %w", err)
+		return nil, fmt.Errorf("load catalog: %w", err)
 	}
-	return s, metas, nil
+	return s, nil
 }
 
-// Read reads the configuration as tx sees it, in one round trip.
-func Read(ctx context.Context, tx pgx.Tx) (*catalog.Snapshot, map[catalog.Ref]Meta, error) {
-	s, metas := &catalog.Snapshot{}, map[catalog.Ref]Meta{}
+// Read is [LoadState] as tx sees the configuration, in at most three round
+// trips. Nobody may change it meanwhile: tx is of one snapshot, or holds
+// [Lock].
+func Read(ctx context.Context, tx pgx.Tx, known *State) (*State, error) {
+	return reader{ctx, tx}.advance(known)
+}
+
+// reader reads within one transaction.
+type reader struct {
+	ctx context.Context //nolint:containedctx // lives as long as one call
+	tx  pgx.Tx
+}
+
+// whole reads everything, in one round trip.
+func (r reader) whole() (*State, error) {
+	state := &State{Snapshot: &catalog.Snapshot{}, Metas: map[catalog.Ref]Meta{}}
+	s := state.Snapshot
 	b := &pgx.Batch{}
-	b.Queue(selectRevision).QueryRow(func(row pgx.Row) error { return row.Scan(&s.Revision) })
+	b.Queue(selectMark).QueryRow(func(row pgx.Row) error { return row.Scan(&state.Revision, &state.Token) })
 	for _, k := range catalog.Kinds {
-		queue(b, k, s, metas)
+		statement := selectScoped
+		if k.Global {
+			statement = selectGlobal
+		}
+		queue(b, k, s, state.Metas, fmt.Sprintf(statement, k.Name))
 	}
-	b.Queue(selectKeys).Query(func(rows pgx.Rows) error {
-		var k catalog.KeySpec
-		_, err := pgx.ForEachRow(rows, []any{&k.ID, &k.Alg, &k.State, &k.Public, &k.Sealed}, func() error {
-			s.Keys = append(s.Keys, k)
-			k = catalog.KeySpec{}
-			return nil
-		})
-		return err
-	})
+	queueKeys(b, s)
 	b.Queue(selectSecrets).Query(func(rows pgx.Rows) error { return readSecrets(rows, s.Clients) })
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	if err := r.tx.SendBatch(r.ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return s, metas, nil
+	s.Revision = state.Revision
+	return state, nil
 }
 
-// queue adds the statement of a kind, whose rows go to the snapshot.
-func queue(b *pgx.Batch, k *catalog.Kind, s *catalog.Snapshot, metas map[catalog.Ref]Meta) {
-	statement := selectScoped
-	if k.Global {
-		statement = selectGlobal
-	}
-	b.Queue(fmt.Sprintf(statement, k.Name)).Query(func(rows pgx.Rows) error {
+// queue adds a statement that reads entities of a kind, which go to the
+// snapshot.
+func queue(b *pgx.Batch, k *catalog.Kind, s *catalog.Snapshot, metas map[catalog.Ref]Meta, statement string, args ...any) {
+	b.Queue(statement, args...).Query(func(rows pgx.Rows) error {
 		at := catalog.Ref{Kind: k.Name}
 		var raw []byte
 		var m Meta
@@ -109,6 +121,19 @@ func queue(b *pgx.Batch, k *catalog.Kind, s *catalog.Snapshot, metas map[catalog
 			}
 			k.Put(s, spec)
 			metas[at] = m
+			return nil
+		})
+		return err
+	})
+}
+
+// queueKeys adds the statement that reads all signing keys.
+func queueKeys(b *pgx.Batch, s *catalog.Snapshot) {
+	b.Queue(selectKeys).Query(func(rows pgx.Rows) error {
+		var k catalog.KeySpec
+		_, err := pgx.ForEachRow(rows, []any{&k.ID, &k.Alg, &k.State, &k.Public, &k.Sealed}, func() error {
+			s.Keys = append(s.Keys, k)
+			k = catalog.KeySpec{}
 			return nil
 		})
 		return err

@@ -12,27 +12,30 @@ import (
 )
 
 const (
-	lockRevision = `SELECT revision FROM central.revision FOR UPDATE`
+	lockRevision = `SELECT revision, token FROM central.revision FOR UPDATE`
 	touch        = `SELECT central.touch()`
 )
 
 // Lock makes tx the only writer of configuration until it ends, and returns
-// the revision that it starts from.
-func Lock(ctx context.Context, tx pgx.Tx) (int64, error) {
-	var revision int64
-	if err := tx.QueryRow(ctx, lockRevision).Scan(&revision); err != nil {
-		return 0, fmt.Errorf("lock configuration: %w", err)
+// the state that it starts from.
+func Lock(ctx context.Context, tx pgx.Tx) (Mark, error) {
+	var m Mark
+	if err := tx.QueryRow(ctx, lockRevision).Scan(&m.Revision, &m.Token); err != nil {
+		return Mark{}, fmt.Errorf("lock configuration: %w", err)
 	}
-	return revision, nil
+	return m, nil
 }
 
 // Touch gives tx its new revision, the same one however often it is asked.
-func Touch(ctx context.Context, tx pgx.Tx) (int64, error) {
-	var revision int64
-	if err := tx.QueryRow(ctx, touch).Scan(&revision); err != nil {
-		return 0, fmt.Errorf("count revision: %w", err)
+func Touch(ctx context.Context, tx pgx.Tx) (Mark, error) {
+	var m Mark
+	b := &pgx.Batch{}
+	b.Queue(touch)
+	b.Queue(selectMark).QueryRow(func(row pgx.Row) error { return row.Scan(&m.Revision, &m.Token) })
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return Mark{}, fmt.Errorf("count revision: %w", err)
 	}
-	return revision, nil
+	return m, nil
 }
 
 // Statements that write one entity of a kind, whose name is the table's.
