@@ -47,7 +47,7 @@ func exercises() map[string]exercise {
 func exercised() []string {
 	return []string{
 		catalog.KindNameClient,
-		catalog.KindNameTexts, catalog.KindNameTemplate,
+		catalog.KindNameTexts, catalog.KindNameTemplate, catalog.KindNameTheme,
 	}
 }
 

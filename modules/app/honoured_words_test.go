@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ func wordExercises() map[string]exercise {
 	return map[string]exercise{
 		"languages": {[]string{"tenant.settings.languages"}, tenantLanguages},
 		"texts":     {[]string{"texts.texts"}, tenantTexts},
+		"themes":    {[]string{"theme.tokens", "theme.css", "theme.logo_uri", "tenant.settings.theme", "client.theme", "client.logo_uri"}, tenantThemes},
 		"templates": {[]string{"template.message", "template.channel", "template.subject", "template.body"}, tenantTemplates},
 	}
 }
@@ -107,4 +109,60 @@ func tenantTemplates(t *testing.T, h *house) {
 	refuse(document{"body": document{"ru": "{code} {secret}"}}, "/body/ru")
 	refuse(document{"subject": "for a text message"}, "/subject")
 	refuse(document{"channel": "email"}, "")
+}
+
+var themeSheet = regexp.MustCompile(`<link rel="stylesheet" href="(/[^"]*/themes/[^"]*)">`)
+
+func tenantThemes(t *testing.T, _ *house) {
+	h := newHouse(t) // whose tenant it changes
+	h.create(t, "themes", document{"id": "sun", "tokens": document{"accent": "#ffd400", "radius": "2px"}, "css": "h1 { letter-spacing: .1em }", "logo_uri": "https://cdn.example/sun.svg"})
+	h.create(t, "themes", document{"id": "sea", "tokens": document{"accent": "#0b4f9e"}})
+	h.patch(t, document{"settings": document{"theme": "sun"}})
+	h.client(t, h.web("plain"))
+	h.client(t, h.web("dressed").with(document{"theme": "sea", "logo_uri": "https://img.example/boat.png"}))
+	for id, want := range map[string]struct{ css, logo, origin string }{
+		"plain":   {"--accent: #ffd400;", "https://cdn.example/sun.svg", "https://cdn.example"},
+		"dressed": {"--accent: #0b4f9e;", "https://img.example/boat.png", "https://img.example"},
+	} {
+		page := h.authorize(t, apptest.NewBrowser(t), id, nil)
+		address := themeSheet.FindStringSubmatch(page.Body)
+		if address == nil || !strings.Contains(page.Body, `src="`+want.logo+`"`) {
+			t.Fatalf("%s: no theme or no logo:\n%s", id, page.Body)
+		}
+		if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "img-src 'self' data: "+want.origin+";") {
+			t.Errorf("%s: %s", id, csp)
+		}
+		sheet := apptest.NewBrowser(t).Open(h.Issuer + address[1])
+		if sheet.Status != http.StatusOK || !strings.Contains(sheet.Body, want.css) || !strings.Contains(sheet.Header.Get("Cache-Control"), "immutable") ||
+			!strings.HasPrefix(sheet.Header.Get("Content-Type"), "text/css") {
+			t.Errorf("%s: %d %v\n%s", id, sheet.Status, sheet.Header, sheet.Body)
+		}
+		if (id == "plain") != strings.Contains(sheet.Body, "h1 { letter-spacing: .1em }") {
+			t.Errorf("%s: the style is another theme's:\n%s", id, sheet.Body)
+		}
+		old := apptest.NewBrowser(t).Open(h.Issuer + regexp.MustCompile(`\.[0-9a-f]+\.css`).ReplaceAllString(address[1], ".0000.css"))
+		if old.Status != http.StatusOK || old.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s: an older version: %d %v", id, old.Status, old.Header)
+		}
+	}
+	for _, path := range []string{"/assets/themes/none.0.css", "/assets/themes/sun", "/assets/themes/.css", "/t/system/assets/themes/sun.0.css"} {
+		if page := apptest.NewBrowser(t).Open(h.Issuer + path); page.Status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, page.Status)
+		}
+	}
+	refuse := func(d document, pointer string) {
+		t.Helper()
+		h.refusesAt(t, http.MethodPost, "/v1/tenants/demo/themes", document{"id": "other"}.with(d), pointer)
+	}
+	refuse(document{"tokens": document{"accent": "url(https://evil.example)"}}, "/tokens/accent")
+	refuse(document{"tokens": document{"text": "#ffffff"}}, "/tokens/text")
+	refuse(document{"tokens": document{"colour": "#ffffff"}}, "/tokens/colour")
+	refuse(document{"css": "a { background: url(https://evil.example) }"}, "/css")
+	refuse(document{"css": "</style><script>alert(1)</script>"}, "/css")
+	refuse(document{"logo_uri": "javascript:alert(1)"}, "/logo_uri")
+	h.refuses(t, h.web("other").with(document{"theme": "none"}), "/theme")
+	h.refuses(t, h.web("other").with(document{"logo_uri": "logo.png"}), "/logo_uri")
+	if page := h.send(t, http.MethodDelete, "/v1/tenants/demo/themes/sea", nil); page.Status != http.StatusConflict || !strings.Contains(page.Body, "dressed") {
+		t.Errorf("deleting a theme in use: %d %s", page.Status, page.Body)
+	}
 }

@@ -210,7 +210,8 @@ func (e *Engine) view(v *visit) pages.View {
 		client = v.client.ID
 	}
 	return pages.View{
-		Locales: r.UILocales, Client: client, PolicyURI: v.client.PolicyURI, TermsURI: v.client.TermsURI, Targets: []string{r.RedirectURI}, Base: v.path(""),
+		Locales: r.UILocales, Client: client, PolicyURI: v.client.PolicyURI, TermsURI: v.client.TermsURI, Theme: v.client.Theme, Logo: v.client.LogoURI,
+		Targets: []string{r.RedirectURI}, Base: v.path(""),
 		CSRF: base64.RawURLEncoding.EncodeToString(e.csrf.Sum(nil, csrfInput(v))), Version: v.conversation.Version,
 	}
 }

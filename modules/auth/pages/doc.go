@@ -14,7 +14,10 @@
 //
 // Static files carry a hash of their content in their name and are immutable.
 // The look is a handful of CSS custom properties at the top of assets/page.css.
+// A tenant's theme sets them in a style sheet of its own, read after it; a
+// client may have another theme of the tenant and a logo, whose origin is then
+// the only one beside ours that the page may fetch an image from.
 //
 // Elements have stable ids for tests: identifier, code, password, new-password,
-// submit, error, use-code, use-password, resend, cancel, request-id, policy, terms.
+// submit, error, use-code, use-password, resend, cancel, request-id, policy, terms, logo.
 package pages

@@ -31,6 +31,9 @@ var assetFiles embed.FS
 // all tenants, so that a browser keeps one copy.
 const assetsPath = "/assets/"
 
+// forever is for addresses whose content never changes.
+const forever = "public, max-age=31536000, immutable"
+
 // Renderer renders pages. It is safe for concurrent use.
 type Renderer struct {
 	templates map[string]*template.Template
@@ -89,10 +92,13 @@ func (r *Renderer) loadAssets() error {
 	return nil
 }
 
-// Mount registers the static files on the group at the issuer's root.
+// Mount registers the static files and the style sheets of themes on a
+// tenant's group.
 func (r *Renderer) Mount(g *echo.Group) {
 	g.GET(assetsPath+":file", r.asset)
 	g.HEAD(assetsPath+":file", r.asset)
+	g.GET(themesPath+":file", sheet)
+	g.HEAD(themesPath+":file", sheet)
 }
 
 func (r *Renderer) asset(c echo.Context) error {
@@ -101,7 +107,7 @@ func (r *Renderer) asset(c echo.Context) error {
 		return echo.ErrNotFound
 	}
 	h := c.Response().Header()
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Cache-Control", forever)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	return c.Blob(http.StatusOK, a.contentType, a.body)
@@ -115,6 +121,8 @@ type View struct {
 	Locales             []string
 	Client              string   // the client's name for people
 	PolicyURI, TermsURI string   // of the client; empty: no link
+	Theme               string   // of the client; empty: the tenant's
+	Logo                string   // of the client; empty: the theme's, or the product's mark
 	Targets             []string // where forms of the page may redirect to
 
 	// Forms post to Base + "/" + path with these.
@@ -130,6 +138,7 @@ type View struct {
 	Locale    string
 	RequestID string
 	CSS, JS   string
+	ThemeCSS  string // address of the theme's style sheet; empty: none
 	texts     *texts.Texts
 }
 
@@ -175,16 +184,17 @@ func (r *Renderer) Render(c echo.Context, v View) error {
 	if v.Status == 0 {
 		v.Status = http.StatusOK
 	}
+	dress(c, &v)
 	var b bytes.Buffer
 	if err := t.Execute(&b, v); err != nil {
 		return fmt.Errorf("render page %s: %w", v.Name, err)
 	}
-	r.headers(c.Response().Header(), v.Targets)
+	r.headers(c.Response().Header(), v.Targets, v.Logo)
 	return c.HTMLBlob(v.Status, b.Bytes())
 }
 
-func (r *Renderer) headers(h http.Header, targets []string) {
-	h.Set("Content-Security-Policy", policy(targets))
+func (r *Renderer) headers(h http.Header, targets []string, logo string) {
+	h.Set("Content-Security-Policy", policy(targets, logo))
 	h.Set("Cache-Control", "no-store")
 	h.Set("Pragma", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -199,15 +209,15 @@ func (r *Renderer) headers(h http.Header, targets []string) {
 }
 
 // policy returns the content security policy of a page whose forms may end, by
-// redirects, at targets.
-func policy(targets []string) string {
+// redirects, at targets, and which shows a logo, if any.
+func policy(targets []string, logo string) string {
 	form := "form-action 'self'"
 	for _, t := range targets {
 		if s := formSource(t); s != "" && !strings.Contains(form+" ", " "+s+" ") {
 			form += " " + s
 		}
 	}
-	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " + form
+	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:" + imageSource(logo) + "; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " + form
 }
 
 // formSource returns the source expression of an address (CSP Level 3 section
@@ -225,6 +235,15 @@ func formSource(target string) string {
 	}
 	// url.Parse lets a scheme be letters, digits and "+-." only.
 	return u.Scheme + ":"
+}
+
+// imageSource returns the origin of a logo, after a space.
+func imageSource(logo string) string {
+	u, err := url.Parse(logo)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || strings.ContainsAny(u.Host, " ;,'\"") {
+		return ""
+	}
+	return " " + u.Scheme + "://" + u.Host
 }
 
 // failure is the data of the page "failure".

@@ -79,6 +79,7 @@ type Tenant struct {
 	// Texts are the words of the tenant's pages and messages.
 	Texts *texts.Texts
 
+	themes      map[string]*Theme
 	clients     map[string]*Client
 	scopes      map[string]ScopeSpec
 	resources   map[string]*Resource

@@ -39,8 +39,6 @@ func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)
 	refuse("frontchannel_logout_uri", s.FrontchannelLogoutURI != "")
 	refuse("consent", s.Consent == "once" || s.Consent == "always")
 	refuse("registration", s.Registration)
-	refuse("theme", s.Theme != "")
-	refuse("logo_uri", s.LogoURI != "")
 }
 
 func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)) {
@@ -59,7 +57,6 @@ func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)
 	refuse("settings.acr", len(t.ACR) > 0)
 	refuse("settings.certificate_header", t.CertificateHeader != nil)
 	refuse("settings.require_pushed_authorization_requests", t.RequirePAR)
-	refuse("settings.theme", t.Theme != "")
 }
 
 func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is bool)) {
@@ -77,7 +74,7 @@ func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is b
 }
 
 // unsupportedKinds are refused whole.
-var unsupportedKinds = []string{KindDetailType, KindTheme, KindWebhook}
+var unsupportedKinds = []string{KindDetailType, KindWebhook}
 
 // unsupported refuses what of an entity run time does not honour.
 func (c *check) unsupported(p problems, e catalog.Entity) {
