@@ -20,6 +20,7 @@ import (
 	"versola/modules/auth/code"
 	"versola/modules/auth/cors"
 	"versola/modules/auth/discovery"
+	"versola/modules/auth/dpop"
 	"versola/modules/auth/event"
 	"versola/modules/auth/grant"
 	"versola/modules/auth/keys"
@@ -32,8 +33,10 @@ import (
 	"versola/modules/auth/userinfo"
 	"versola/modules/central/catalog"
 	"versola/platform/clock"
+	proof "versola/platform/dpop"
 	"versola/platform/httpserver"
 	"versola/platform/postgres"
+	"versola/platform/replay"
 	"versola/platform/secret"
 )
 
@@ -125,10 +128,14 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 	}
 	minter := &token.Minter{Random: d.Random}
 	codes, grants := &code.Store{DB: d.DB}, &refresh.Store{DB: d.DB}
+	sender, err := newConstraint(d)
+	if err != nil {
+		return nil, fmt.Errorf("token keys: %w", err)
+	}
 	m := &Module{
 		deps: d, signIn: s, follower: follower,
 		authorize: &authorize.Endpoint{Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
-		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower},
+		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower, Sender: sender},
 		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Format: format, Grants: grants, Log: follower, Events: d.Events},
 		keys:      keys.NewEndpoint(),
 		origins:   cors.NewRegistered(),
@@ -138,7 +145,7 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 		catalog.GrantCode:              &code.Grant{Clock: d.Clock, Random: d.Random, Store: codes, Minter: minter, Refresh: format, Revoked: follower},
 		catalog.GrantRefreshToken:      &refresh.Grant{Clock: d.Clock, Format: format, Store: grants, Minter: minter, Revoked: follower},
 		catalog.GrantClientCredentials: &clientcredentials.Grant{Clock: d.Clock, Minter: minter},
-	}, minter, d.Events, d.Meter)
+	}, minter, sender, d.Events, d.Meter)
 	if err != nil {
 		return nil, err
 	}
@@ -151,10 +158,20 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 	return m, err
 }
 
+// newConstraint makes what binds tokens to keys.
+func newConstraint(d Deps) (*dpop.Constraint, error) {
+	nonces, err := dpop.NewNonces(d.Clock, d.TokenKeys)
+	if err != nil {
+		return nil, err
+	}
+	used := replay.New(replay.Options{DB: d.DB, Schema: "auth", Clock: d.Clock, Longest: proof.Longest})
+	return &dpop.Constraint{Clock: d.Clock, Nonces: nonces, Proofs: proof.Guard{Replay: used}}, nil
+}
+
 // swept are the tables with an expiry, but for those that package login sweeps
 // in its own way.
 func swept() []postgres.Sweep {
-	names := []string{"session", "grants", "revocation", "logout_notice", "authorization_code", "throttle", "message"}
+	names := []string{"session", "grants", "revocation", "logout_notice", "authorization_code", "throttle", "message", "replay"}
 	out := make([]postgres.Sweep, len(names))
 	for i, n := range names {
 		out[i] = postgres.Sweep{Table: "auth." + n, Column: "expires_at"}

@@ -6,7 +6,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"versola/modules/auth/cors"
+	"versola/modules/auth/grant"
 	"versola/modules/auth/tenant"
+	"versola/modules/auth/userinfo"
 )
 
 // tenantPrefix is where tenants other than the root one live.
@@ -18,8 +20,8 @@ const (
 	pathOAuth     = "/.well-known/oauth-authorization-server"
 	pathJWKS      = "/.well-known/jwks.json"
 	pathAuthorize = "/authorize"
-	pathToken     = "/token" //nolint:gosec // a path, not a credential
-	pathUserinfo  = "/userinfo"
+	pathToken     = grant.Path
+	pathUserinfo  = userinfo.Path
 	pathRevoke    = "/revoke"
 	pathLogout    = "/logout"
 )

@@ -3,10 +3,10 @@
 //
 //	DPoP: base64url({"typ":"dpop+jwt","alg":...,"jwk":{...}}).base64url({"jti","htm","htu","iat","ath","nonce"}).signature
 //
-// [Verify] is a pure function of the proof, the request and the time. It checks
-// all of section 4.3 but two things that need memory, which the caller does
-// with what [Proof] says: that the nonce is one of the server's own (sections 8
-// and 9), and that the jti was not seen before (section 11.1).
+// [Verify] is a pure function of the proof, the request and the time: all of
+// section 4.3. [Guard] adds the memory of used proofs (section 11.1) and what a
+// resource asks of a token's presenter (section 7; certificates: RFC 8705
+// section 3). Which nonces count is the caller's to say (sections 8 and 9).
 //
 // Invariants: the algorithm must be among those that the caller allows, all
 // of them asymmetric, and fit the key; the key is public, of a size that

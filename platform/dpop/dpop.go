@@ -68,7 +68,7 @@ const (
 	Future     Refusal = "was made in the future: iat"
 	TokenHash  Refusal = "must have the hash of the access token as ath"
 	BadNonce   Refusal = "has a nonce that is not a text"
-	OtherKey   Refusal = "is signed with another key than the access token is bound to"
+	NeedsNonce Refusal = "must have the nonce that the answer carries"
 	Replayed   Refusal = "was used before: jti"
 )
 
@@ -90,7 +90,10 @@ type Request struct {
 	AccessToken string
 	// Algorithms that a proof may be signed with; nil: all of [jose.Algorithms].
 	Algorithms []jose.Algorithm
-	Now        time.Time
+	// Nonce tells whether a nonce is one of the server's that still counts;
+	// nil: proofs need none.
+	Nonce func(nonce string) bool
+	Now   time.Time
 }
 
 // FromHeader returns the proof of a request (section 4.3, rule 1). Errors:
@@ -179,6 +182,9 @@ func (p *Proof) read(claims map[string]json.RawMessage, r Request) error {
 		if p.Nonce, ok = text(raw); !ok {
 			return BadNonce
 		}
+	}
+	if r.Nonce != nil && !r.Nonce(p.Nonce) {
+		return NeedsNonce
 	}
 	// A jti is unique among the proofs of one key, and a stranger's text.
 	p.ID, p.Expires = Hash(p.Thumbprint+id), issued.Add(MaxAge)

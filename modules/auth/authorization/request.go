@@ -22,6 +22,7 @@ type Request struct {
 	Nonce         string   `json:"nonce,omitempty"`
 	Scopes        []string `json:"scopes"`
 	CodeChallenge string   `json:"code_challenge,omitempty"` // S256
+	DPoPKey       string   `json:"dpop_jkt,omitempty"`       // thumbprint that the code is bound to
 	Prompt        []string `json:"prompt,omitempty"`
 	MaxAge        *int     `json:"max_age,omitempty"` // seconds
 	ACRValues     []string `json:"acr_values,omitempty"`

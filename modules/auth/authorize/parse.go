@@ -12,6 +12,7 @@ import (
 	"versola/modules/auth/tenant"
 	"versola/modules/auth/token"
 	"versola/modules/central/catalog"
+	"versola/platform/dpop"
 )
 
 // Bounds of parameters. They travel through rows, cookies' company and URLs.
@@ -30,7 +31,7 @@ const (
 var known = []string{
 	"response_type", "response_mode", "scope", "state", "nonce", "display", "prompt", "max_age", "ui_locales", "claims_locales",
 	"id_token_hint", "login_hint", "acr_values", "claims", "registration", "request", "request_uri",
-	"code_challenge", "code_challenge_method",
+	"code_challenge", "code_challenge_method", "dpop_jkt",
 }
 
 // Error codes of OpenID Connect Core that package oauth does not need.
@@ -74,7 +75,7 @@ func parse(t tenant.At, cl *catalog.Client, redirectURI string, p oauth.Params) 
 		return r, oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", twice)
 	}
 	for _, step := range []func(*authorization.Request, tenant.At, *catalog.Client, oauth.Params) error{
-		parseUnsupported, parseResponse, parseScope, parsePKCE, parseNonce, parsePrompt, parseMaxAge, parseHints,
+		parseUnsupported, parseResponse, parseScope, parsePKCE, parseKey, parseNonce, parsePrompt, parseMaxAge, parseHints,
 	} {
 		if err := step(r, t, cl, p); err != nil {
 			return r, err
@@ -156,6 +157,15 @@ func parsePKCE(r *authorization.Request, _ tenant.At, cl *catalog.Client, p oaut
 		return oauth.Refuse(oauth.InvalidRequest, "code_challenge must be 43 characters of base64url")
 	}
 	r.CodeChallenge = challenge
+	return nil
+}
+
+// parseKey reads the key that the code is bound to (RFC 9449 section 10).
+func parseKey(r *authorization.Request, _ tenant.At, _ *catalog.Client, p oauth.Params) error {
+	if p.Has("dpop_jkt") && !dpop.IsThumbprint(p.Get("dpop_jkt")) {
+		return oauth.Refuse(oauth.InvalidRequest, "dpop_jkt must be the SHA-256 thumbprint of a key in base64url")
+	}
+	r.DPoPKey = p.Get("dpop_jkt")
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"versola/modules/auth/token"
 	"versola/modules/central/catalog"
 	"versola/platform/clock"
+	"versola/platform/jose"
 )
 
 // Grant issues tokens to clients themselves.
@@ -21,7 +22,7 @@ type Grant struct {
 func (g *Grant) Parameters() []string { return []string{"scope"} }
 
 // Issue implements grant.Grant.
-func (g *Grant) Issue(_ context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*token.Response, error) {
+func (g *Grant) Issue(_ context.Context, t tenant.At, cl *catalog.Client, p oauth.Params, bound jose.Confirmation) (*token.Response, error) {
 	if cl.Public() {
 		return nil, oauth.Refuse(oauth.UnauthorizedClient, "a public client has no credentials")
 	}
@@ -29,7 +30,7 @@ func (g *Grant) Issue(_ context.Context, t tenant.At, cl *catalog.Client, p oaut
 	if err != nil {
 		return nil, err
 	}
-	return g.Minter.Access(t, cl, nil, scopes, g.Clock.Now())
+	return g.Minter.Access(t, cl, nil, scopes, bound, g.Clock.Now())
 }
 
 // scopes returns what was asked, or without a wish everything that the client

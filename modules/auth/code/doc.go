@@ -3,7 +3,8 @@
 //
 //	created ──(exchange: every binding fits)──> used, with a grant ──(again)──> grant revoked
 //
-// A code is bound to tenant, client, redirect URI, PKCE challenge and session.
+// A code is bound to tenant, client, redirect URI, PKCE challenge, session, and the
+// DPoP key that the request named.
 // The exchange is one statement: it claims the code with all its bindings as
 // conditions, makes sure that the person may still sign in and the session
 // still lives, and creates the grant. Nothing is read first, so of two
@@ -17,5 +18,5 @@
 // client: refused attempts change nothing.
 //
 // Implements RFC 6749 sections 4.1.3 and 4.1.4, RFC 7636 sections 4.5 and 4.6,
-// OpenID Connect Core section 3.1.3.
+// OpenID Connect Core section 3.1.3, RFC 9449 section 10.
 package code

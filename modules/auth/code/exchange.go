@@ -19,6 +19,7 @@ import (
 	"versola/modules/central/catalog"
 	"versola/platform/clock"
 	"versola/platform/id"
+	"versola/platform/jose"
 )
 
 // RefreshTokens makes the first refresh token of a grant.
@@ -53,11 +54,14 @@ const (
 )
 
 // Issue implements grant.Grant.
-func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*token.Response, error) {
+func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oauth.Params, bound jose.Confirmation) (*token.Response, error) {
 	now := g.Clock.Now()
 	q, err := g.parse(t, cl, p, now)
 	if err != nil {
 		return nil, err
+	}
+	if q.sender = bound; cl.Public() {
+		q.keep = bound
 	}
 	c, err := g.Store.take(ctx, q)
 	if err != nil {
@@ -68,7 +72,7 @@ func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oa
 	}
 	person := &token.Person{Authentication: c.Authentication, GrantID: q.grant, Roles: c.roles}
 	scopes := strings.Fields(c.scope)
-	response, err := g.Minter.Access(t, cl, person, scopes, now)
+	response, err := g.Minter.Access(t, cl, person, scopes, bound, now)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +151,8 @@ func (g *Grant) refuse(ctx context.Context, t tenant.At, cl *catalog.Client, q *
 		return refusal("code_verifier was sent, but the authorization request had no code_challenge", "verifier without challenge")
 	case d.challenge != q.challenge:
 		return refusal("code_verifier does not match the code_challenge", "wrong verifier")
+	case d.key != "" && d.key != q.sender.JKT:
+		return refusal("the code is bound to another DPoP key: dpop_jkt", "another key, or none")
 	default:
 		return refusal("the person can no longer sign in, or the session has ended", "user not active or session not alive")
 	}

@@ -14,8 +14,8 @@ const (
 	// seconds; Chromium caps at two hours, and a changed registration should
 	// count sooner.
 	preflightMaxAge = "600"
-	allowedHeaders  = "Authorization, Content-Type"
-	exposedHeaders  = "WWW-Authenticate, Retry-After, X-Request-Id"
+	allowedHeaders  = "Authorization, Content-Type, DPoP"
+	exposedHeaders  = "WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id"
 )
 
 // Any lets every origin read the answer.

@@ -30,6 +30,7 @@ type Metadata struct {
 	IDTokenSigningAlgs                []string `json:"id_token_signing_alg_values_supported"`
 	TokenAuthMethods                  []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationAuthMethods             []string `json:"revocation_endpoint_auth_methods_supported"`
+	DPoPSigningAlgs                   []string `json:"dpop_signing_alg_values_supported"`
 	CodeChallengeMethods              []string `json:"code_challenge_methods_supported"`
 	ClaimTypesSupported               []string `json:"claim_types_supported"`
 	ClaimsSupported                   []string `json:"claims_supported"`
@@ -106,6 +107,7 @@ func describe(t tenant.At, k Capabilities) *Metadata {
 		IDTokenSigningAlgs:                signingAlgs(t.Catalog),
 		TokenAuthMethods:                  methods,
 		RevocationAuthMethods:             methods,
+		DPoPSigningAlgs:                   names(t.ProofAlgs()),
 		CodeChallengeMethods:              []string{"S256"},
 		ClaimTypesSupported:               []string{"normal"},
 		ClaimsSupported:                   claims(t),
@@ -124,6 +126,14 @@ func signingAlgs(c *catalog.Catalog) []string {
 		if _, ok := c.Signer(alg); ok {
 			out = append(out, string(alg))
 		}
+	}
+	return out
+}
+
+func names(algs []jose.Algorithm) []string {
+	out := make([]string, len(algs))
+	for i, a := range algs {
+		out[i] = string(a)
 	}
 	return out
 }

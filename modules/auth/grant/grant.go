@@ -18,21 +18,32 @@ import (
 	"versola/modules/auth/token"
 	"versola/modules/central/catalog"
 	"versola/platform/httpserver"
+	"versola/platform/jose"
 )
 
 // Grant turns a request of an authenticated client into tokens. Errors: an
 // [oauth.Error], or a fault of the database.
 type Grant interface {
-	// Issue answers one request.
-	Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*token.Response, error)
+	// Issue answers one request with tokens that are bound to its sender.
+	Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oauth.Params, bound jose.Confirmation) (*token.Response, error)
 	// Parameters are those that the grant reads, for the check of doubled ones.
 	Parameters() []string
 }
+
+// Constraint says what the tokens of a request are bound to: a key or a
+// certificate that its sender holds. Errors: as of [Grant].
+type Constraint interface {
+	Bind(c echo.Context, t tenant.At, cl *catalog.Client, path string) (jose.Confirmation, error)
+}
+
+// Path of the endpoint, below the issuer.
+const Path = "/token" //nolint:gosec // a path, not a credential
 
 // Endpoint is the token endpoint.
 type Endpoint struct {
 	grants   map[string]Grant
 	minter   *token.Minter
+	sender   Constraint
 	events   event.Sink
 	names    []string
 	counter  metric.Int64Counter
@@ -49,14 +60,15 @@ const (
 )
 
 // New makes the endpoint from its grants by grant_type; minter is what they
-// sign with, and events hears of refusals that have an [event.Cause].
-func New(grants map[string]Grant, minter *token.Minter, events event.Sink, meter metric.Meter) (*Endpoint, error) {
+// sign with, sender what binds their tokens, and events hears of refusals that
+// have an [event.Cause].
+func New(grants map[string]Grant, minter *token.Minter, sender Constraint, events event.Sink, meter metric.Meter) (*Endpoint, error) {
 	counter, err := meter.Int64Counter("versola.auth.token.requests",
 		metric.WithDescription("Answers of the token endpoint, by grant type and outcome."))
 	if err != nil {
 		return nil, fmt.Errorf("make token counter: %w", err)
 	}
-	e := &Endpoint{grants: grants, minter: minter, events: events, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
+	e := &Endpoint{grants: grants, minter: minter, sender: sender, events: events, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
 	for name := range grants {
 		e.names = append(e.names, name)
 	}
@@ -127,6 +139,10 @@ func (e *Endpoint) answer(c echo.Context) (string, *token.Response, error) {
 	if err := e.minter.Check(t, cl); err != nil {
 		return name, nil, err
 	}
-	response, err := g.Issue(r.Context(), t, cl, p)
+	bound, err := e.sender.Bind(c, t, cl, Path)
+	if err != nil {
+		return name, nil, err
+	}
+	response, err := g.Issue(r.Context(), t, cl, p, bound)
 	return name, response, err
 }

@@ -61,8 +61,8 @@ const finishSQL = `WITH person AS MATERIALIZED (
 	SELECT $4, $10, $5, $11, $3, $12, $13, $3, $3, $14 FROM consumed WHERE NOT EXISTS (SELECT FROM kept)
 ), code AS (
 	INSERT INTO auth.authorization_code (code_hash, tenant_id, client_id, redirect_uri, code_challenge, user_id, session_id,
-		scope, nonce, auth_time, acr, amr, created_at, valid_until, expires_at)
-	SELECT $16, $17, $18, $19, $20, $4, session_id, $21, $22, $3, $12, $13, $3, $23, $24 FROM consumed
+		scope, nonce, auth_time, acr, amr, created_at, valid_until, expires_at, dpop_jkt)
+	SELECT $16, $17, $18, $19, $20, $4, session_id, $21, $22, $3, $12, $13, $3, $23, $24, $29 FROM consumed
 ), reset AS (
 	DELETE FROM auth.throttle USING consumed WHERE key = $25
 ), rehashed AS (
@@ -119,7 +119,7 @@ func (e *Engine) finish(v *visit, f finish) error {
 		v.hash, f.version, v.now, f.user, v.t.Directory, old.UserID, old.SessionID, old.Hash(), v.now.Add(-v.t.SessionIdle()),
 		id.NewUUID(v.now, e.d.Random), session.Cookie{Secret: newSecret}.Hash(), "", f.amr, v.now.Add(v.t.SessionAbsolute()), kept,
 		codeHash, v.t.ID, v.conversation.Client, r.RedirectURI, r.CodeChallenge, strings.Join(r.Scopes, " "), r.Nonce, validUntil, expires,
-		account, f.oldHash, f.newHash, f.chosenHash).Scan(&sessionID, &otherUser, &otherSession)
+		account, f.oldHash, f.newHash, f.chosenHash, r.DPoPKey).Scan(&sessionID, &otherUser, &otherSession)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		// Another request was faster, or the person was disabled meanwhile.

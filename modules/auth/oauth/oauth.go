@@ -32,6 +32,8 @@ const (
 	ConsentRequired         = "consent_required"
 	RequestNotSupported     = "request_not_supported"
 	RequestURINotSupported  = "request_uri_not_supported"
+	InvalidDPoPProof        = "invalid_dpop_proof" // RFC 9449 section 12.2
+	UseDPoPNonce            = "use_dpop_nonce"     // RFC 9449 section 12.2
 )
 
 // Error is a refusal: a code and a description for the developer of the client,

@@ -28,10 +28,12 @@
 //
 // Conditions: the client and the tenant of the grant (another's use changes
 // nothing), a person who may sign in, a session that has not ended (but for
-// offline access), idle and absolute lifetime. A narrower scope counts for one
+// offline access), idle and absolute lifetime, and the key or certificate that
+// a public client's family is bound to. A narrower scope counts for one
 // access token; a wider one is refused, and the token stays usable. No ID token
 // is made: OpenID Connect Core section 12.2 leaves that open, and a signature
 // is most of what a refresh costs.
 //
-// Implements RFC 6749 section 6, RFC 9700 section 4.14.
+// Implements RFC 6749 section 6, RFC 9700 section 4.14, RFC 9449 section 5 and
+// RFC 8705 section 4 (public clients).
 package refresh

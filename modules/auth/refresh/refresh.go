@@ -15,6 +15,7 @@ import (
 	"versola/modules/auth/token"
 	"versola/modules/central/catalog"
 	"versola/platform/clock"
+	"versola/platform/jose"
 )
 
 // Revoked hears of families that this process has just revoked.
@@ -42,7 +43,7 @@ const attempts = 5
 const invalid = "the refresh token is not valid, has expired, was revoked or was issued to another client"
 
 // Issue implements grant.Grant.
-func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*token.Response, error) {
+func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oauth.Params, bound jose.Confirmation) (*token.Response, error) {
 	if !p.Has("refresh_token") {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "refresh_token is missing")
 	}
@@ -55,7 +56,7 @@ func (g *Grant) Issue(ctx context.Context, t tenant.At, cl *catalog.Client, p oa
 		return nil, refuse(errForged)
 	}
 	now := g.Clock.Now()
-	u := &use{token: presented, tenant: t.ID, client: cl.ID, scopes: scopes, now: now, idleSince: now.Add(-cl.RefreshIdleTTL())}
+	u := &use{token: presented, tenant: t.ID, client: cl.ID, scopes: scopes, now: now, idleSince: now.Add(-cl.RefreshIdleTTL()), sender: bound}
 	for range attempts {
 		f, err := g.Store.rotate(ctx, u)
 		if err != nil {
@@ -97,6 +98,8 @@ func judge(f *family, u *use, grace time.Duration) (verdict, error) {
 		return rejected, errors.New("grant of another client")
 	case f.rotated:
 		return accepted, nil
+	case !f.held: // before reuse is looked at: who stole a bound token cannot end the family
+		return rejected, errors.New("bound to another key or certificate")
 	case f.revoked:
 		return rejected, errors.New("revoked grant")
 	case !f.expiresAt.After(u.now) || !f.rotatedAt.After(u.idleSince):
@@ -153,7 +156,7 @@ func (g *Grant) respond(t tenant.At, cl *catalog.Client, f *family, u *use) (*to
 		Roles:          f.roles,
 		Detached:       !f.sessionAlive,
 	}
-	response, err := g.Minter.Access(t, cl, person, scopes, u.now)
+	response, err := g.Minter.Access(t, cl, person, scopes, u.sender, u.now)
 	if err != nil {
 		return nil, err
 	}

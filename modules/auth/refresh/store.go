@@ -10,6 +10,7 @@ import (
 
 	"versola/modules/auth/revocation"
 	"versola/platform/id"
+	"versola/platform/jose"
 	"versola/platform/postgres"
 )
 
@@ -30,7 +31,7 @@ WITH relaxed AS MATERIALIZED (
       AND g.tenant_id = $4 AND g.client_id = $5
       AND g.generation <= $3 AND g.revoked_at IS NULL
       AND g.expires_at > $6 AND g.rotated_at > $7
-      AND string_to_array(g.scope, ' ') @> $8
+      AND string_to_array(g.scope, ' ') @> $8 AND g.dpop_jkt IN ('', $9) AND g.certificate IN ('', $10)
       AND EXISTS (SELECT FROM auth.users u WHERE u.id = g.user_id AND u.status = 'active')
       AND (g.offline OR EXISTS (SELECT FROM auth.session s
            WHERE s.user_id = g.user_id AND s.id = g.session_id AND s.ended_at IS NULL AND s.expires_at > $6))
@@ -39,7 +40,7 @@ WITH relaxed AS MATERIALIZED (
 SELECT g.tenant_id, g.client_id, g.session_id, g.scope, g.auth_time, g.acr, g.amr, g.offline,
     g.generation, g.rotated_at, g.previous_rotated_at, g.expires_at, g.revoked_at IS NOT NULL,
     u.status = 'active', COALESCE(s.ended_at IS NULL AND s.expires_at > $6, false),
-    u.roles -> g.tenant_id,
+    u.roles -> g.tenant_id, g.dpop_jkt IN ('', $9) AND g.certificate IN ('', $10),
     EXISTS (SELECT FROM rotated)
 FROM auth.grants g
     JOIN auth.users u ON u.id = g.user_id
@@ -53,6 +54,7 @@ type use struct {
 	scopes         []string // that the access token is to have; empty: all
 	now            time.Time
 	idleSince      time.Time // a family not rotated since is idle
+	sender         jose.Confirmation
 }
 
 // family is a grant's row before this use, and what this use did to it.
@@ -72,6 +74,7 @@ type family struct {
 	userActive        bool
 	sessionAlive      bool
 	roles             []string
+	held              bool // the sender holds what the family is bound to
 	rotated           bool
 }
 
@@ -82,10 +85,11 @@ func (s *Store) rotate(ctx context.Context, u *use) (*family, error) {
 	if scopes == nil {
 		scopes = []string{}
 	}
-	err := s.DB.QueryRow(ctx, rotateSQL, u.token.UserID, u.token.GrantID, u.token.Generation, u.tenant, u.client, u.now, u.idleSince, scopes).
+	err := s.DB.QueryRow(ctx, rotateSQL, u.token.UserID, u.token.GrantID, u.token.Generation, u.tenant, u.client, u.now, u.idleSince, scopes,
+		u.sender.JKT, u.sender.X5T).
 		Scan(&f.tenant, &f.client, &f.session, &f.scope, &f.authTime, &f.acr, &f.amr, &f.offline,
 			&f.generation, &f.rotatedAt, &f.previousRotatedAt, &f.expiresAt, &f.revoked,
-			&f.userActive, &f.sessionAlive, &f.roles, &f.rotated)
+			&f.userActive, &f.sessionAlive, &f.roles, &f.held, &f.rotated)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

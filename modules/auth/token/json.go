@@ -3,6 +3,8 @@ package token
 import (
 	"encoding/json"
 	"strconv"
+
+	"versola/platform/jose"
 )
 
 // object writes a JSON object member by member.
@@ -61,6 +63,17 @@ func (o *object) audience(vs []string) {
 func (o *object) raw(name, v string) {
 	o.name(name)
 	o.b = append(o.b, v...)
+}
+
+// confirmation writes "cnf" (RFC 7800), if there is one.
+func (o *object) confirmation(c jose.Confirmation) {
+	if !c.Bound() {
+		return
+	}
+	inner := &object{b: []byte{'{'}}
+	inner.optional("jkt", c.JKT)
+	inner.optional("x5t#S256", c.X5T)
+	o.raw("cnf", string(inner.end()))
 }
 
 func (o *object) end() []byte { return append(o.b, '}') }

@@ -24,6 +24,12 @@ const (
 	TypeLogout = "logout+jwt"
 )
 
+// Token types of an answer (RFC 6750 section 6.1.1, RFC 9449 section 5).
+const (
+	TypeBearer = "Bearer"
+	TypeDPoP   = "DPoP"
+)
+
 const (
 	// jtiBytes makes a token's id unique and unguessable.
 	jtiBytes = 16
@@ -70,8 +76,9 @@ func (m *Minter) Check(t tenant.At, cl *catalog.Client) error {
 }
 
 // Access makes an access token for a person, or for the client itself where p
-// is nil, and the answer around it.
-func (m *Minter) Access(t tenant.At, cl *catalog.Client, p *Person, scopes []string, now time.Time) (*Response, error) {
+// is nil, and the answer around it. It is bound to what its sender has shown to
+// hold.
+func (m *Minter) Access(t tenant.At, cl *catalog.Client, p *Person, scopes []string, bound jose.Confirmation, now time.Time) (*Response, error) {
 	scope, ttl := strings.Join(scopes, " "), cl.TokenTTL()
 	o := newObject()
 	o.text("iss", t.Issuer)
@@ -99,11 +106,16 @@ func (m *Minter) Access(t tenant.At, cl *catalog.Client, p *Person, scopes []str
 		}
 		o.list("roles", p.Roles)
 	}
+	kind := TypeBearer
+	if bound.JKT != "" {
+		kind = TypeDPoP
+	}
+	o.confirmation(bound)
 	raw, err := sign(t, cl.TokenAlg(), TypeAccess, o.end())
 	if err != nil {
 		return nil, fmt.Errorf("make access token: %w", err)
 	}
-	return &Response{AccessToken: raw, TokenType: "Bearer", ExpiresIn: int64(ttl / time.Second), Scope: scope}, nil
+	return &Response{AccessToken: raw, TokenType: kind, ExpiresIn: int64(ttl / time.Second), Scope: scope}, nil
 }
 
 // ID makes the ID token that goes with an access token.

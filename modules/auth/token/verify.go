@@ -35,6 +35,7 @@ type Access struct {
 	// UserID, SessionID and GrantID are nil in a client's own token; SessionID
 	// also where the grant has outlived its session.
 	UserID, SessionID, GrantID id.UUID
+	Bound                      jose.Confirmation // who may present it
 }
 
 // Person tells whether the token is about a person.
@@ -53,6 +54,8 @@ type accessClaims struct {
 	Scope    string `json:"scope"`
 	Session  string `json:"sid"`
 	Grant    string `json:"gid"`
+
+	Bound jose.Confirmation `json:"cnf"`
 }
 
 // ReadAccess verifies an access token of the tenant. It does not know whether
@@ -75,7 +78,7 @@ func ReadAccess(t tenant.At, raw string, now time.Time) (*Access, error) {
 	case *c.IssuedAt > now.Add(skew).Unix():
 		return nil, fmt.Errorf("%w: iat is in the future", ErrInvalid)
 	}
-	a := &Access{ID: c.ID, Tenant: t.ID, Subject: c.Subject, ClientID: c.ClientID, Issued: time.Unix(*c.IssuedAt, 0), Expires: time.Unix(*c.Expires, 0)}
+	a := &Access{ID: c.ID, Tenant: t.ID, Subject: c.Subject, ClientID: c.ClientID, Issued: time.Unix(*c.IssuedAt, 0), Expires: time.Unix(*c.Expires, 0), Bound: c.Bound}
 	if c.Scope != "" {
 		a.Scopes = strings.Split(c.Scope, " ")
 	}

@@ -24,40 +24,61 @@ type Revocations interface {
 	Revoked(a *token.Access) bool
 }
 
+// Sender makes sure that the sender of a request with an access token holds
+// what the token is bound to. Errors: an [oauth.Error], or a passing fault.
+type Sender interface {
+	Held(c echo.Context, t tenant.At, a *token.Access, scheme, raw, path string) error
+}
+
+// Path of the endpoint, below the issuer.
+const Path = "/userinfo"
+
 // Endpoint is the UserInfo endpoint.
 type Endpoint struct {
 	DB          *postgres.DB
 	Clock       clock.Clock
 	Revocations Revocations
+	Sender      Sender
 }
 
 // Handle answers GET and POST /userinfo.
 func (e *Endpoint) Handle(c echo.Context) error {
-	t, now := tenant.Of(c), e.Clock.Now()
-	raw, err := bearer(c.Request())
-	if err != nil {
-		return err
+	t := tenant.Of(c)
+	given, err := find(c.Request())
+	if err == nil {
+		err = e.answer(c, t, given)
 	}
-	access, err := token.ReadAccess(t, raw, now)
+	if refusal, ok := oauth.AsError(err); ok {
+		challenge(refusal, given.scheme, t.ProofAlgs())
+	}
+	return err
+}
+
+func (e *Endpoint) answer(c echo.Context, t tenant.At, given presented) error {
+	now := e.Clock.Now()
+	access, err := token.ReadAccess(t, given.token, now)
 	if err != nil {
 		description := "the access token is not valid"
 		if errors.Is(err, token.ErrExpired) {
 			description = "the access token has expired"
 		}
-		return refuse(oauth.InvalidToken, description).Because(err)
+		return oauth.Refuse(oauth.InvalidToken, "%s", description).Because(err)
 	}
 	httpserver.Annotate(c, slog.String("tenant", t.ID), slog.String("client", access.ClientID))
 	if cl, ok := t.Client(access.ClientID); !ok || cl.Disabled {
-		return refuse(oauth.InvalidToken, "the client of the access token is not active")
+		return oauth.Refuse(oauth.InvalidToken, "the client of the access token is not active")
 	}
 	if !access.Person() {
-		return refuse(oauth.InvalidToken, "the access token is not about a person")
+		return oauth.Refuse(oauth.InvalidToken, "the access token is not about a person")
 	}
 	if !access.HasScope("openid") {
-		return refuse(oauth.InsufficientScope, "the access token lacks scope openid")
+		return oauth.Refuse(oauth.InsufficientScope, "the access token lacks scope openid")
 	}
 	if e.Revocations.Revoked(access) {
 		return revoked(errors.New("in the revocation log"))
+	}
+	if err := e.Sender.Held(c, t, access, given.scheme, given.token, Path); err != nil {
+		return err
 	}
 	p, err := e.read(c.Request().Context(), access, now)
 	if err != nil {
@@ -70,7 +91,7 @@ func (e *Endpoint) Handle(c echo.Context) error {
 }
 
 func revoked(why error) error {
-	return refuse(oauth.InvalidToken, "the access token was revoked").Because(why)
+	return oauth.Refuse(oauth.InvalidToken, "the access token was revoked").Because(why)
 }
 
 // readSQL reads a person's claims, if the token's grant and session live.

@@ -125,6 +125,20 @@ func (t *Tenant) SessionAbsolute() time.Duration {
 // LoginTTL returns how long a login conversation lives.
 func (t *Tenant) LoginTTL() time.Duration { return t.Settings.LoginTTL.D(defaultLoginTTL) }
 
+// ProofAlgs returns the algorithms that a DPoP proof may be signed with (RFC
+// 9449 section 5.1, FAPI 2.0 section 5.4). They must not be changed.
+func (t *Tenant) ProofAlgs() []jose.Algorithm {
+	if t.Profile == ProfileFAPI2 {
+		return fapi2Algs
+	}
+	return standardAlgs
+}
+
+var (
+	standardAlgs = jose.Algorithms()
+	fapi2Algs    = []jose.Algorithm{jose.ES256, jose.PS256, jose.EdDSA}
+)
+
 // Client returns a client by id; a disabled one is returned too.
 func (t *Tenant) Client(id string) (*Client, bool) { c, ok := t.clients[id]; return c, ok }
 
