@@ -21,6 +21,8 @@ func spread(tenants int) *Snapshot {
 			&PermissionSpec{Tenant: t, ID: "p", Endpoints: []string{"api:read"}}, &RoleSpec{Tenant: t, ID: "r", Permissions: []string{"p"}},
 			&ClientSpec{Tenant: t, ID: "web", Secrets: []SealedSecret{{ID: id.UUID{1}, Sealed: []byte(t)}}}, &ClientSpec{Tenant: t, ID: "spa"},
 			&PresetSpec{Tenant: t, ID: "login-" + t, Edge: "edge", Client: "web"},
+			&TextsSpec{Tenant: t, ID: "en", Texts: map[string]string{"footer": t}}, &ThemeSpec{Tenant: t, ID: "sun", Logo: "https://" + t},
+			&TemplateSpec{Tenant: t, ID: "otp", Message: "otp", Channel: "sms", Body: Plain("{code} " + t)},
 		} {
 			k, _ := KindOf(e.Ref().Kind)
 			k.Put(s, e)

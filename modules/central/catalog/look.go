@@ -10,8 +10,11 @@ import (
 
 // Theme is a compiled theme.
 type Theme struct {
-	Logo  string // address of an image; empty: none
-	Sheet func() Sheet
+	Logo string // address of an image; empty: none
+
+	spec  ThemeSpec
+	once  sync.Once
+	sheet Sheet
 }
 
 // Sheet is the style sheet of a theme.
@@ -23,21 +26,22 @@ type Sheet struct {
 // sheetHash is how much of a hash tells two versions of a theme apart.
 const sheetHash = 8
 
-// newTheme makes a theme; its style sheet is made when it is first asked for.
-func newTheme(s *ThemeSpec) *Theme {
-	return &Theme{Logo: s.Logo, Sheet: sync.OnceValue(func() Sheet {
-		css := []byte(theme.CSS(s.Tokens) + s.CSS)
+// Sheet returns the theme's style sheet, which is made when it is first asked
+// for.
+func (x *Theme) Sheet() Sheet {
+	x.once.Do(func() {
+		css := []byte(theme.CSS(x.spec.Tokens) + x.spec.CSS)
 		sum := sha256.Sum256(css)
-		return Sheet{css, hex.EncodeToString(sum[:sheetHash])}
-	})}
+		x.sheet = Sheet{css, hex.EncodeToString(sum[:sheetHash])}
+	})
+	return x.sheet
 }
 
 // Theme returns a theme by id.
 func (t *Tenant) Theme(id string) (*Theme, bool) { x, ok := t.themes[id]; return x, ok }
 
 func (b *build) looks(specs []ThemeSpec) {
-	for i := range specs {
-		s := &specs[i]
+	for _, s := range specs {
 		t, ok := b.tenant(KindNameTheme, s.Tenant, s.ID)
 		if !ok {
 			continue
@@ -45,6 +49,6 @@ func (b *build) looks(specs []ThemeSpec) {
 		if t.themes == nil {
 			t.themes = map[string]*Theme{}
 		}
-		t.themes[s.ID] = newTheme(s)
+		t.themes[s.ID] = &Theme{Logo: s.Logo, spec: s}
 	}
 }
