@@ -123,7 +123,7 @@ func (r *adminRun) do(cmd *cobra.Command, args []string) error {
 	}
 	call := adminapi.Call{Method: r.command.Method, Path: r.command.Target(parameters, query), Header: http.Header{}}
 	if r.command.Body != "" {
-		if call.Body, err = r.body(cmd.InOrStdin()); err != nil {
+		if call.Body, err = r.body(standardInput(cmd)); err != nil {
 			return usageError{err}
 		}
 		call.Header.Set("Content-Type", r.command.Body)

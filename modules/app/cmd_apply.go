@@ -49,7 +49,7 @@ was changed; 2 a mistake in the command line.`,
 			if err != nil {
 				return err
 			}
-			docs, err := readDocuments(paths, values, cmd.InOrStdin())
+			docs, err := readDocuments(paths, values, standardInput(cmd))
 			if err != nil {
 				return err
 			}
@@ -126,6 +126,9 @@ func (d *deployment) apply(ctx context.Context, docs *apply.Documents, o apply.O
 	changes, err := a.Apply(ctx, docs, o)
 	var wrong apply.Errors
 	if errors.As(err, &wrong) {
+		if len(wrong) == 1 {
+			return fmt.Errorf("nothing was changed: %w", wrong)
+		}
 		return fmt.Errorf("%d errors, nothing was changed:\n%w", len(wrong), wrong)
 	}
 	if err != nil {

@@ -57,7 +57,7 @@ missing of the tenant "system". Everything is in the audit log.
 Exit codes: 0 done, or that person is an administrator already; 1 refused, or the database did not allow
 it; 2 a mistake in the command line.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := f.params(cmd.InOrStdin())
+			p, err := f.params(standardInput(cmd))
 			if err != nil {
 				return err
 			}

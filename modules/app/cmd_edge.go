@@ -36,7 +36,7 @@ func edgeKeygen() *cobra.Command {
 				if from == "" {
 					return GenerateEdgeKeys()
 				}
-				old, err := readKeys(cmd.InOrStdin(), from)
+				old, err := readKeys(standardInput(cmd), from)
 				if err != nil {
 					return nil, err
 				}
@@ -56,7 +56,7 @@ func edgePrune() *cobra.Command {
 		Long: "Keep only the first key of each use.\n" + edgeRotation,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return writeKeys(cmd, out, func() (json.RawMessage, error) {
-				all, err := readKeys(cmd.InOrStdin(), args[0])
+				all, err := readKeys(standardInput(cmd), args[0])
 				if err != nil {
 					return nil, err
 				}
@@ -73,7 +73,7 @@ func edgePublic() *cobra.Command {
 		Use: "public FILE", Short: "Print the public half of an edge's keys: what central is told", Args: cobra.ExactArgs(1),
 		Long: "Print the public half of an edge's keys; - reads standard input.\n" + edgeRotation,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			private, err := readKeys(cmd.InOrStdin(), args[0])
+			private, err := readKeys(standardInput(cmd), args[0])
 			if err != nil {
 				return err
 			}

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -52,13 +54,49 @@ func withUsageErrors(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
+			err := check(cmd, args)
+			if err != nil && !cmd.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command") {
+				// What cobra says of any argument to a command that takes none.
+				err = fmt.Errorf("%q takes no argument %.64q", cmd.CommandPath(), args[0])
+			}
+			if err != nil {
 				return usageError{fmt.Errorf("%w; see \"%s --help\"", err, cmd.CommandPath())}
 			}
 			return nil
 		}
 	}
 	return cmd
+}
+
+// standardInput is a command's standard input, which is given up when the
+// command is interrupted: a read from a terminal has no other end.
+func standardInput(cmd *cobra.Command) io.Reader {
+	return interruptible{cmd.Context(), cmd.InOrStdin()}
+}
+
+type interruptible struct {
+	ctx context.Context //nolint:containedctx // io.Reader has no room for one
+	in  io.Reader
+}
+
+// Read implements io.Reader. A read that is given up goes on until the process
+// ends, into a buffer of its own.
+func (r interruptible) Read(p []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	buffer, done := make([]byte, len(p)), make(chan result, 1)
+	go func() {
+		n, err := r.in.Read(buffer)
+		done <- result{n, err}
+	}()
+	select {
+	case got := <-done:
+		return copy(p, buffer[:got.n]), got.err
+	case <-r.ctx.Done():
+		return 0, fmt.Errorf("interrupted: %w", r.ctx.Err())
+	}
 }
 
 // group is a command that only holds others.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,8 +32,18 @@ Clients' secrets are written with --secrets only; that is kept in the audit log.
 that has secrets is written with generate_secret: it keeps the secrets that it has where it is known,
 and gets a new one where it is not. People and signing keys are not part of the configuration.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return usageError{errors.New("--output is empty: a directory, a .yaml file, or - for standard output")}
+			}
 			return within(cmd.Context(), file, cmd.ErrOrStderr(), func(d *deployment) error {
 				o := export.Options{Tenant: tenant}
+				s, err := store.Load(cmd.Context(), d.db)
+				if err != nil {
+					return err
+				}
+				if tenant != "" && !slices.ContainsFunc(s.Tenants, func(t catalog.TenantSpec) bool { return t.ID == tenant }) {
+					return usageError{fmt.Errorf("--tenant: there is no tenant %q", tenant)}
+				}
 				if secrets {
 					if err := d.audit.Write(cmd.Context(), audit.Entry{Action: "secrets.exported", Actor: operator(), Tenant: tenant}); err != nil {
 						return err
@@ -42,10 +53,6 @@ and gets a new one where it is not. People and signing keys are not part of the 
 						return fmt.Errorf("keys.encryption: %w", err)
 					}
 					o.Open = keyring.Open
-				}
-				s, err := store.Load(cmd.Context(), d.db)
-				if err != nil {
-					return err
 				}
 				return writeExport(s, o, out, cmd.OutOrStdout())
 			})

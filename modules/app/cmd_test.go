@@ -57,7 +57,7 @@ func TestCommands_ExitCodes(t *testing.T) {
 		says string
 	}{
 		{"version", 0, "versola "},
-		{"version extra", 2, "unknown command"},
+		{"version extra", 2, `takes no argument "extra"`},
 		{"version --nope", 2, "unknown flag"},
 		{"nope", 2, "unknown command"},
 		{"--nope", 2, "unknown flag"},
@@ -71,7 +71,7 @@ func TestCommands_ExitCodes(t *testing.T) {
 		{"config print " + empty, 0, "issuer: http://localhost:8080"},
 		{"config init --role=nope --out -", 2, "unknown role"},
 		{"config init --profile=nope --out -", 2, "unknown profile"},
-		{"config init extra", 2, "unknown command"},
+		{"config init extra", 2, `takes no argument "extra"`},
 		{"migrate", 2, "up, status"},
 		{"migrate nope", 2, "unknown command"},
 		{"migrate up --role", 2, "flag needs an argument"},

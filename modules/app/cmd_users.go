@@ -51,7 +51,7 @@ the command line.`,
 			if directory == "" {
 				return usageError{errors.New("--directory is needed: the user directory of a tenant")}
 			}
-			in, err := openLines(args[0], cmd.InOrStdin())
+			in, err := openLines(args[0], standardInput(cmd))
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Error is one thing that is wrong with the documents.
@@ -14,16 +15,35 @@ type Error struct {
 	Message string
 }
 
-// Error returns "file:line: message".
+// Error returns "file:line: message", on one line and without characters that
+// steer a terminal: a document may hold any.
 func (e Error) Error() string {
 	switch {
 	case e.File == "":
-		return e.Message
+		return printable(e.Message)
 	case e.Line == 0:
-		return e.File + ": " + e.Message
+		return printable(e.File + ": " + e.Message)
 	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+	return printable(fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message))
 }
+
+// printable writes characters that do not print as escapes.
+func printable(text string) string {
+	if strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unprintable(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) && r != '\u00a0' }
 
 // Errors is everything that is wrong, in the order of files and lines.
 type Errors []Error

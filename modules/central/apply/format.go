@@ -29,12 +29,12 @@ func Format(w io.Writer, changes []Change, dryRun bool) error {
 		if c.Person != "" {
 			name = c.Person
 		}
-		b.WriteString(map[change.Action]string{change.Created: "+ ", change.Updated: "~ ", change.Deleted: "- "}[c.Action] + name + "\n")
+		b.WriteString(map[change.Action]string{change.Created: "+ ", change.Updated: "~ ", change.Deleted: "- "}[c.Action] + printable(name) + "\n")
 		switch {
 		case c.Action == change.Updated:
 			differ(&b, "", tree(c.Before), tree(c.After))
 		case c.Action == change.Created && c.After != nil && dryRun:
-			differ(&b, "", map[string]any{}, tree(c.After))
+			differ(&b, "", map[string]any{}, declared(tree(c.After)))
 		}
 	}
 	end := ""
@@ -55,6 +55,20 @@ func tree(raw json.RawMessage) any {
 		return string(raw)
 	}
 	return v
+}
+
+// declared leaves out of a new entity what its name says already, and what is
+// empty.
+func declared(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	maps.DeleteFunc(m, func(name string, v any) bool {
+		inner, isMap := v.(map[string]any)
+		return name == "id" || name == "tenant" || isMap && len(inner) == 0
+	})
+	return m
 }
 
 // differ writes what differs between two JSON values.
@@ -83,10 +97,10 @@ func differ(b *strings.Builder, at string, was, is any) {
 		return
 	}
 	if was != nil {
-		fmt.Fprintf(b, "    - %s: %s\n", at, shown(was))
+		fmt.Fprintf(b, "    - %s: %s\n", printable(at), shown(was))
 	}
 	if is != nil {
-		fmt.Fprintf(b, "    + %s: %s\n", at, shown(is))
+		fmt.Fprintf(b, "    + %s: %s\n", printable(at), shown(is))
 	}
 }
 
@@ -141,8 +155,9 @@ func shown(v any) string {
 	if err != nil {
 		return "?"
 	}
+	text := strings.ToValidUTF8(string(raw[:min(len(raw), shownValue)]), "")
 	if len(raw) > shownValue {
-		return strings.ToValidUTF8(string(raw[:shownValue]), "") + "…"
+		text += "…"
 	}
-	return string(raw)
+	return printable(text)
 }

@@ -135,7 +135,15 @@ func (docs *Documents) addFS(files fs.FS, dir string, vars map[string]string) er
 			}
 			return nil
 		}
-		if ext := path.Ext(name); !d.IsDir() && (ext == ".yaml" || ext == ".yml") {
+		if d.Type().IsDir() {
+			return nil
+		}
+		ext := path.Ext(name)
+		wanted := ext == ".yaml" || ext == ".yml"
+		if err := regular(files, name, d, wanted); err != nil {
+			return err
+		}
+		if wanted {
 			names = append(names, name)
 		}
 		if len(names) > maxFiles {
@@ -155,6 +163,27 @@ func (docs *Documents) addFS(files fs.FS, dir string, vars map[string]string) er
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// regular refuses what has a document's name and is no file, and a link to a
+// directory: its documents would be passed over, and pruned.
+func regular(files fs.FS, name string, d fs.DirEntry, wanted bool) error {
+	link := d.Type()&fs.ModeSymlink != 0
+	if !wanted && !link {
+		return nil
+	}
+	info, err := fs.Stat(files, name)
+	switch {
+	case err != nil && wanted:
+		return err
+	case err != nil: // a link to nowhere, which names no document
+		return nil
+	case link && info.IsDir():
+		return fmt.Errorf("%s is a link to a directory, which is not followed", name)
+	case wanted && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file", name)
 	}
 	return nil
 }
@@ -208,28 +237,42 @@ func (docs *Documents) document(d *decoder, n *yaml.Node) {
 		d.fail(n, "", "a document is a mapping with a kind")
 		return
 	}
-	var kind string
+	if !d.plain(n, "") {
+		return
+	}
+	var kind *yaml.Node
 	rest := *n
 	rest.Content = nil
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key, value := n.Content[i], n.Content[i+1]; key.Value == "kind" && kind == "" {
-			kind = value.Value
-			continue
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Value != "kind":
+			rest.Content = append(rest.Content, key, value)
+		case kind != nil:
+			d.fail(key, "", "member %q is there twice, first in line %d", "kind", kind.Line)
+		default:
+			kind = value
 		}
-		rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
 	}
 	doc := &document{file: d.file, line: n.Line, lines: d.lines, broken: d.broken}
-	read, ok := kinds[kind]
-	switch {
-	case kind == "":
+	if kind == nil {
 		d.fail(n, "", "a document needs a kind: one of %v", slices.Sorted(maps.Keys(kinds)))
 		return
-	case !ok:
-		d.fail(n, "kind", "%q is unknown: one of %v", kind, slices.Sorted(maps.Keys(kinds)))
+	}
+	if !d.plain(kind, "kind") {
+		return
+	}
+	name, ok := d.text(kind, "kind", "a text")
+	if !ok {
+		return
+	}
+	read, ok := kinds[name]
+	if !ok {
+		d.fail(kind, "kind", "%.64q is unknown: one of %v", name, slices.Sorted(maps.Keys(kinds)))
 		return
 	}
 	read(d, &rest, doc)
-	doc.of.Kind = kind
+	doc.of.Kind = name
 	docs.list = append(docs.list, doc)
 }
 

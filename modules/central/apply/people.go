@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"versola/modules/auth/user"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
-	"versola/modules/central/validate"
+	"versola/platform/secret"
 )
 
 // Passwords in documents: as long as NIST SP 800-63B section 3.1.1.2 asks, and
@@ -22,17 +22,29 @@ const (
 	maxPassword = 1024
 )
 
-// ownClaims are columns of a person, not free claims.
-var ownClaims = []string{"sub", "email", "email_verified", "phone_number", "phone_number_verified", "updated_at"}
+// newcomer is a person to create, as a document describes them.
+type newcomer struct {
+	of                  catalog.Ref
+	password, temporary secret.Text
+	user.New
+}
 
 // decidePeople validates the documents of people and returns those to create.
-func (p *plan) decidePeople(ctx context.Context) (create []*document, changes []Change, err error) {
+func (p *plan) decidePeople(ctx context.Context) (create []newcomer, changes []Change, err error) {
 	tenants := p.tenants()
 	for _, d := range p.people {
 		who := d.spec.(*person) //nolint:errcheck,forcetypeassert // the kind's type
 		before := len(p.errs)
+		n := newcomer{d.of, who.Password, who.TemporaryPassword, user.New{
+			Directory: who.Directory, Phone: who.Phone, PhoneVerified: who.PhoneVerified, Email: who.Email,
+			EmailVerified: who.EmailVerified, Username: who.Username, Disabled: who.Disabled,
+			Claims: who.Claims, Roles: who.Roles, Now: p.applier.Clock.Now(),
+		}}
+		for _, problem := range n.Problems() {
+			p.fail(d, fieldOf(problem.Pointer), "%s", problem.Detail)
+		}
 		p.person(d, who, tenants)
-		ids := p.identifiers(d, who)
+		ids := p.identifiers(d, &n.New)
 		if len(p.errs) > before {
 			continue
 		}
@@ -43,7 +55,7 @@ func (p *plan) decidePeople(ctx context.Context) (create []*document, changes []
 		action := change.Unchanged
 		if !exists {
 			action = change.Created
-			create = append(create, d)
+			create = append(create, n)
 		}
 		changes = append(changes, Change{Change: change.Change{Ref: d.of, Action: action}, Person: d.of.String()})
 	}
@@ -71,13 +83,6 @@ func (p *plan) person(d *document, who *person, tenants map[string]catalog.Tenan
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(who.Claims)) {
-		if slices.Contains(ownClaims, name) {
-			p.fail(d, "claims."+name, "is not a free claim")
-		} else if err := validate.ScopeID(name); err != nil {
-			p.fail(d, "claims."+name, "%s", err)
-		}
-	}
 	for field, text := range map[string]string{"password": who.Password.Reveal(), "temporary_password": who.TemporaryPassword.Reveal()} {
 		if n := len(text); n > 0 && (n < minPassword || n > maxPassword) {
 			p.fail(d, field, "must have %d to %d characters", minPassword, maxPassword)
@@ -92,40 +97,36 @@ func directory(t catalog.TenantSpec) string {
 	return t.Directory
 }
 
-// identifiers normalises what a person can sign in with. Every one is of one
-// document alone.
-func (p *plan) identifiers(d *document, who *person) []user.Identifier {
+// identifiers are what a person can sign in with, normalised. Every one is of
+// one document alone.
+func (p *plan) identifiers(d *document, n *user.New) []user.Identifier {
 	var ids []user.Identifier
-	for _, k := range []struct {
-		kind  user.Kind
-		field string
-		text  string
-		parse func(string) (string, error)
-	}{
-		{user.KindPhone, "phone", who.Phone, user.ParsePhone},
-		{user.KindEmail, "email", who.Email, user.ParseEmail},
-		{user.KindUsername, "username", who.Username, user.ParseUsername},
-	} {
-		if k.text == "" {
+	for _, i := range []user.Identifier{{Kind: user.KindPhone, Value: n.Phone}, {Kind: user.KindEmail, Value: n.Email}, {Kind: user.KindUsername, Value: n.Username}} {
+		if i.Value == "" {
 			continue
 		}
-		value, err := k.parse(k.text)
-		if err != nil {
-			p.fail(d, k.field, "%s", err)
-			continue
-		}
-		i := user.Identifier{Kind: k.kind, Value: value}
 		ids = append(ids, i)
-		key := who.Directory + " " + string(i.Kind) + " " + i.Key()
+		key := n.Directory + " " + string(i.Kind) + " " + i.Key()
 		if other, twice := p.byPerson[key]; twice {
-			p.fail(d, k.field, "is that of the person at %s:%d too", other.file, other.line)
+			p.fail(d, string(i.Kind), "is that of the person at %s:%d too", other.file, other.line)
 		}
 		p.byPerson[key] = d
 	}
-	if who.Phone+who.Email+who.Username == "" {
-		p.fail(d, "", "a person needs a phone, an email or a username")
-	}
 	return ids
+}
+
+// fieldOf turns a JSON pointer into a field as documents have it: "/roles/a/1"
+// into "roles.a[1]".
+func fieldOf(pointer string) string {
+	field := ""
+	for _, part := range strings.Split(pointer, "/")[1:] {
+		if _, err := strconv.Atoi(part); err == nil {
+			field += "[" + part + "]"
+			continue
+		}
+		field = join(field, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
+	}
+	return field
 }
 
 // exists tells whether the person is there already, under any of the
@@ -149,29 +150,23 @@ func (p *plan) exists(ctx context.Context, d *document, who *person, ids []user.
 	return found != nil, nil
 }
 
-func (a *Applier) createPeople(ctx context.Context, tx pgx.Tx, people []*document) error {
-	for _, d := range people {
-		who := d.spec.(*person) //nolint:errcheck,forcetypeassert // the kind's type
-		n := user.New{
-			Directory: who.Directory, Phone: who.Phone, PhoneVerified: who.PhoneVerified, Email: who.Email,
-			EmailVerified: who.EmailVerified, Username: who.Username, Disabled: who.Disabled,
-			Claims: who.Claims, Roles: who.Roles, Now: a.Clock.Now(),
-		}
+func (a *Applier) createPeople(ctx context.Context, tx pgx.Tx, people []newcomer) error {
+	for _, n := range people {
 		for _, p := range []struct {
-			plain string
+			plain secret.Text
 			hash  *string
-		}{{who.Password.Reveal(), &n.PasswordHash}, {who.TemporaryPassword.Reveal(), &n.TemporaryPasswordHash}} {
-			if p.plain == "" {
+		}{{n.password, &n.PasswordHash}, {n.temporary, &n.TemporaryPasswordHash}} {
+			if p.plain.Empty() {
 				continue
 			}
-			hash, err := a.Hasher.Hash(ctx, p.plain)
+			hash, err := a.Hasher.Hash(ctx, p.plain.Reveal())
 			if err != nil {
-				return fmt.Errorf("hash password of %s: %w", d.of, err)
+				return fmt.Errorf("hash password of %s: %w", n.of, err)
 			}
 			*p.hash = hash
 		}
-		if _, err := a.Users.Create(ctx, tx, n); err != nil {
-			return fmt.Errorf("create %s: %w", d.of, err)
+		if _, err := a.Users.Create(ctx, tx, n.New); err != nil {
+			return fmt.Errorf("create %s: %w", n.of, err)
 		}
 	}
 	return nil

@@ -69,16 +69,41 @@ func (p *plan) add(d *document, keep bool) {
 	}
 }
 
-// prune makes the operations that delete what no document declares.
+// prune makes the operations that delete what no document declares. What stays
+// and needs one of those is an error, where a document declares it at its line.
 func (p *plan) prune(how Prune) {
-	s := p.before.Snapshot
+	s, before := p.before.Snapshot, len(p.errs)
+	gone := map[catalog.Ref]bool{}
+	var deletes []change.Op
 	for _, k := range slices.Backward(catalog.Kinds) {
 		for i := range k.Len(s) {
 			r := k.At(s, i).Ref()
 			if p.byRef[r] == nil && p.pruned(r, how) {
-				p.ops = append(p.ops, change.Delete{Ref: r})
+				gone[r] = true
+				deletes = append(deletes, change.Delete{Ref: r})
 			}
 		}
+	}
+	for _, k := range catalog.Kinds {
+		for i := range k.Len(s) {
+			if e := k.At(s, i); !gone[e.Ref()] && p.byRef[e.Ref()] == nil {
+				e.Refers(func(field string, to catalog.Ref) {
+					if gone[to] {
+						p.errs = append(p.errs, Error{Message: fmt.Sprintf("in the database: %s: %s: needs %s, which would be pruned", e.Ref(), field, to)})
+					}
+				})
+			}
+		}
+	}
+	for _, d := range p.byRef {
+		d.spec.(catalog.Entity).Refers(func(field string, to catalog.Ref) { //nolint:errcheck,forcetypeassert // all but people are
+			if gone[to] {
+				p.fail(d, field, "needs %s, which no document declares and which would be pruned", to)
+			}
+		})
+	}
+	if len(p.errs) == before { // else the engine would stop there, and not say what else is wrong
+		p.ops = append(p.ops, deletes...)
 	}
 }
 
