@@ -29,8 +29,10 @@ import (
 	"versola/modules/edge/session"
 	"versola/modules/edge/token"
 	"versola/platform/clock"
+	"versola/platform/dpop"
 	"versola/platform/httpserver"
 	"versola/platform/postgres"
+	"versola/platform/replay"
 	"versola/platform/secret"
 )
 
@@ -116,9 +118,10 @@ func New(d Deps) (*Module, error) {
 func (m *Module) handlers(auth *provider.Client, verifier *token.Verifier) (err error) {
 	d := m.d
 	cookies := httpserver.NewCookies(d.PublicURL)
+	used := replay.New(replay.Options{DB: d.DB, Schema: "edge", Clock: d.Clock, Longest: dpop.Longest})
 	m.proxy, err = proxy.New(proxy.Deps{
 		Catalog: d.Catalog, EdgeID: d.EdgeID, PublicURL: d.PublicURL, Clock: d.Clock, Log: d.Log, Meter: d.Meter, Cookies: cookies,
-		Verifier: verifier, Revoked: m.follower.Set, Sessions: m.sessions, TrustedProxies: d.TrustedProxies,
+		Verifier: verifier, Proofs: dpop.Guard{Replay: used}, Revoked: m.follower.Set, Sessions: m.sessions, TrustedProxies: d.TrustedProxies,
 	})
 	if err != nil {
 		return err
@@ -167,6 +170,7 @@ func (m *Module) Run(ctx context.Context) error {
 		{Table: "edge.session", Column: "expires_at"},
 		{Table: "edge.login", Column: "expires_at"},
 		{Table: "edge.logout_token", Column: "expires_at"},
+		{Table: "edge.replay", Column: "expires_at"},
 	}}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.sessions.Run(ctx) })

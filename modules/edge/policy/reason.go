@@ -26,8 +26,9 @@ const (
 	TokenInvalid     Reason = "token_invalid"
 	TokenExpired     Reason = "token_expired"
 	TokenRevoked     Reason = "token_revoked"
-	SenderConstraint Reason = "sender_constraint" // the token asks for a proof that was not given
-	SchemeUnknown    Reason = "scheme_unknown"    // Authorization is not Bearer
+	SenderConstraint Reason = "sender_constraint" // the token is bound to what its sender does not hold
+	ProofInvalid     Reason = "proof_invalid"     // of a bound token (RFC 9449)
+	SchemeUnknown    Reason = "scheme_unknown"    // Authorization is neither Bearer nor DPoP
 	SessionEnded     Reason = "session_ended"
 	ClientDisabled   Reason = "client_disabled"
 	SignInTooOld     Reason = "insufficient_user_authentication" // RFC 9470 section 3
@@ -66,7 +67,7 @@ var statuses = map[Reason]int{
 	TargetForm: http.StatusBadRequest, TargetLength: http.StatusBadRequest, TargetCharacter: http.StatusBadRequest,
 	TargetEscape: http.StatusBadRequest, TargetSegment: http.StatusBadRequest, HeaderAmbiguous: http.StatusBadRequest,
 	NoCredentials: http.StatusUnauthorized, TokenInvalid: http.StatusUnauthorized, TokenExpired: http.StatusUnauthorized,
-	TokenRevoked: http.StatusUnauthorized, SenderConstraint: http.StatusUnauthorized, SchemeUnknown: http.StatusUnauthorized,
+	TokenRevoked: http.StatusUnauthorized, SenderConstraint: http.StatusUnauthorized, ProofInvalid: http.StatusUnauthorized, SchemeUnknown: http.StatusUnauthorized,
 	SessionEnded: http.StatusUnauthorized, ClientDisabled: http.StatusUnauthorized, SignInTooOld: http.StatusUnauthorized,
 	CSRF: http.StatusForbidden, OriginRefused: http.StatusForbidden, WrongTenant: http.StatusForbidden, WrongAudience: http.StatusForbidden, NotPermitted: http.StatusForbidden,
 	UpgradeRefused:  http.StatusNotImplemented,

@@ -4,8 +4,9 @@
 //	  1. the target in its one spelling, or 400     (policy.Canonical)
 //	  2. the resource and its endpoint, or 404      (policy.Table); a preflight
 //	     of a page that the resource lists is answered here (cors)
-//	  3. who calls: a bearer token (RFC 6750), else the session cookie of a
-//	     preset of the resource's tenant; revocations are asked every time
+//	  3. who calls: a bearer token (RFC 6750) or one that is bound to a key and
+//	     comes with a proof for this call (RFC 9449), else the session cookie of
+//	     a preset of the resource's tenant; revocations are asked every time
 //	  4. an unsafe method with a cookie must come from this origin
 //	  5. may they: roles, permissions, audience     (policy.May)
 //	  6. forwarded and streamed back

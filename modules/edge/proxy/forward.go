@@ -16,6 +16,7 @@ import (
 
 	"versola/modules/edge/policy"
 	"versola/platform/clock"
+	"versola/platform/dpop"
 	"versola/platform/httpserver"
 )
 
@@ -142,7 +143,11 @@ func (h *Handler) rewrite(p *httputil.ProxyRequest) {
 		x.values.set(out.Header, "X-Request-Id", x.reqID)
 	}
 	if !x.access.Empty() {
-		x.values.set(out.Header, "Authorization", "Bearer "+x.access.Reveal())
+		scheme := schemeBearer
+		if x.caller.scheme == dpop.Scheme { // not to be taken for one that anybody may use
+			scheme = dpop.Scheme
+		}
+		x.values.set(out.Header, "Authorization", scheme+" "+x.access.Reveal())
 	}
 }
 

@@ -26,7 +26,7 @@ var ours = []string{"x-versola-", "x-forwarded-"}
 // the edge states itself, carry credentials for the edge, or make frameworks
 // see another path or method than the one that was decided on.
 var dropped = set(
-	"authorization", "proxy-authorization", "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip",
+	"authorization", "dpop", "proxy-authorization", "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip",
 	"x-original-url", "x-rewrite-url", "x-original-uri", "x-original-host", "x-host",
 	"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-envoy-original-path", "x-request-id",
 	"client-ip", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-envoy-external-address", "x-original-forwarded-for",

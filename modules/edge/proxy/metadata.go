@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -33,8 +34,9 @@ func (h *Handler) Metadata(c echo.Context) error {
 		Resource string   `json:"resource"`
 		Servers  []string `json:"authorization_servers"`
 		Methods  []string `json:"bearer_methods_supported"`
+		Algs     []string `json:"dpop_signing_alg_values_supported"`
 		Name     string   `json:"resource_name,omitempty"`
-	}{h.d.PublicURL + "/" + prefix + "/" + name, issuers, []string{"header"}, ""}
+	}{h.d.PublicURL + "/" + prefix + "/" + name, issuers, []string{"header"}, strings.Split(routes.algs(name), " "), ""}
 	if len(candidates) == 1 {
 		out.Name = candidates[0].resource.Name
 	}

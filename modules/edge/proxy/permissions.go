@@ -19,7 +19,7 @@ type permitted struct {
 // Permissions handles GET /permissions/me?resource=...: which endpoints of a
 // resource the caller may use, by the same decision as a call.
 func (h *Handler) Permissions(c echo.Context) error {
-	x := &exchange{start: clock.Monotonic()}
+	x := &exchange{start: clock.Monotonic(), path: c.Request().URL.EscapedPath()}
 	names := c.QueryParams()["resource"]
 	if len(names) != 1 || names[0] == "" {
 		return echo.NewHTTPError(http.StatusBadRequest, "resource is required, once")

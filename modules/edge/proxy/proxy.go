@@ -23,6 +23,7 @@ import (
 	"versola/modules/edge/session"
 	"versola/modules/edge/token"
 	"versola/platform/clock"
+	"versola/platform/dpop"
 	"versola/platform/httpserver"
 	"versola/platform/secret"
 )
@@ -47,6 +48,7 @@ type Deps struct {
 	Meter          metric.Meter
 	Cookies        httpserver.Cookies
 	Verifier       *token.Verifier
+	Proofs         dpop.Guard
 	Revoked        *revocation.Set
 	Sessions       Sessions
 	TrustedProxies []netip.Prefix
@@ -181,6 +183,7 @@ type exchange struct {
 	route      *route
 	preflight  bool // answered as such
 	endpoint   *catalog.EndpointSpec
+	path       string        // as the client asked for it, below the public URL
 	target     policy.Target // below the resource
 	caller     caller
 	url        *url.URL // upstream
@@ -230,7 +233,7 @@ func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 	if len(candidates) == 0 {
 		return refuse(policy.ResourceUnknown, nil)
 	}
-	x.candidates, x.target = candidates, target.Below(2)
+	x.candidates, x.path, x.target = candidates, target.Escaped, target.Below(2)
 	if x.preflight = asksFirst(r, candidates); x.preflight {
 		return answerPreflight(c, x)
 	}

@@ -51,7 +51,8 @@ var details = map[policy.Reason]string{
 	policy.TokenInvalid:        "the access token is not valid",
 	policy.TokenExpired:        "the access token has expired",
 	policy.TokenRevoked:        "the access token was revoked",
-	policy.SenderConstraint:    "the access token is bound to a key that was not proven",
+	policy.SenderConstraint:    "the access token is bound to what its sender does not hold",
+	policy.ProofInvalid:        "the DPoP proof is not right for this request",
 	policy.SchemeUnknown:       "the Authorization scheme is not supported here",
 	policy.SessionEnded:        "the session has ended, sign in again",
 	policy.SignInTooOld:        "this endpoint asks for a more recent sign-in",
@@ -126,13 +127,14 @@ func answer(c echo.Context, r *Refusal) error {
 }
 
 // unauthorized refuses a token (RFC 6750 section 3.1).
-func (h *Handler) unauthorized(resource string, reason policy.Reason, cause error) *Refusal {
+func (h *Handler) unauthorized(x *exchange, resource string, reason policy.Reason, cause error) *Refusal {
 	r := refuse(reason, cause)
 	if reason.Status() == http.StatusUnauthorized {
-		r.Challenge = h.challenge(resource, "invalid_token")
+		code := "invalid_token"
 		if reason == policy.SchemeUnknown {
-			r.Challenge = h.challenge(resource, "")
+			code = ""
 		}
+		r.Challenge = h.challenges(x, resource, code, "")
 	}
 	return r
 }
@@ -141,7 +143,7 @@ func (h *Handler) unauthorized(resource string, reason policy.Reason, cause erro
 func (h *Handler) denied(x *exchange, reason policy.Reason) *Refusal {
 	r := refuse(reason, nil)
 	if !x.caller.bearer.Empty() && reason.Status() == http.StatusForbidden {
-		r.Challenge = h.challenge(x.route.resource.ID, "insufficient_scope")
+		r.Challenge = h.challenge(x.caller.scheme, x.route.resource.ID, "insufficient_scope")
 	}
 	return r
 }
@@ -149,8 +151,11 @@ func (h *Handler) denied(x *exchange, reason policy.Reason) *Refusal {
 // challenge writes a WWW-Authenticate that names the resource's metadata (RFC
 // 9728 section 5.1). A resource's id is a plain name of the catalog, so it needs
 // no quoting.
-func (h *Handler) challenge(resource, code string) string {
-	s := `Bearer realm="` + resource + `"`
+func (h *Handler) challenge(scheme, resource, code string) string {
+	if scheme == "" {
+		scheme = schemeBearer
+	}
+	s := scheme + ` realm="` + resource + `"`
 	if code != "" {
 		s += `, error="` + code + `"`
 	}
@@ -161,7 +166,7 @@ func (h *Handler) challenge(resource, code string) string {
 // sign-in and back, a script is told where that is.
 func (h *Handler) signIn(r *http.Request, x *exchange, resource string, reason policy.Reason) *Refusal {
 	refusal := refuse(reason, nil)
-	refusal.Challenge = h.challenge(resource, "")
+	refusal.Challenge = h.challenges(x, resource, "", "")
 	presets := x.routes.presets[resource]
 	if x.route != nil { // several tenants may have a resource of that name
 		presets = slices.DeleteFunc(slices.Clone(presets), func(p *catalog.Preset) bool { return p.Owner != x.route.resource.Owner })
@@ -197,7 +202,7 @@ func (h *Handler) stepUp(r *http.Request, x *exchange, reason policy.Reason) *Re
 			refusal.Navigate = to + "?max_age=" + age
 		}
 	}
-	refusal.Challenge = h.challenge(id, string(reason)) + `, max_age="` + age + `"`
+	refusal.Challenge = h.challenge(x.caller.scheme, id, string(reason)) + `, max_age="` + age + `"`
 	return refusal
 }
 

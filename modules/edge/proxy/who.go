@@ -12,6 +12,7 @@ import (
 	"versola/modules/edge/policy"
 	"versola/modules/edge/session"
 	"versola/modules/edge/token"
+	"versola/platform/dpop"
 	"versola/platform/secret"
 )
 
@@ -21,6 +22,7 @@ type caller struct {
 	may     policy.Caller
 	session *session.Session // with a cookie
 	bearer  secret.Text      // with a token
+	scheme  string           // that the token was sent with
 }
 
 // policy returns the caller as the decision core knows it; nil: nobody.
@@ -36,12 +38,13 @@ func (c *caller) policy() *policy.Caller {
 // goes on.
 func (h *Handler) identify(c echo.Context, x *exchange, name string, candidates []*route) *Refusal {
 	r := c.Request()
-	raw, reason := bearer(r.Header)
+	given, reason := credentials(r.Header)
+	x.caller.scheme = given.scheme
 	if reason != policy.Allowed {
-		return h.unauthorized(name, reason, nil)
+		return h.unauthorized(x, name, reason, nil)
 	}
-	if raw != "" {
-		return h.byToken(x, raw, r.Method, name, candidates)
+	if given.token != "" {
+		return h.byToken(r, x, given, name, candidates)
 	}
 	refusal := h.byCookie(c, x, name, candidates)
 	if refusal != nil && x.endpoint != nil && x.endpoint.Public {
@@ -51,46 +54,59 @@ func (h *Handler) identify(c echo.Context, x *exchange, name string, candidates 
 	return refusal
 }
 
-// bearer reads the token of an Authorization header (RFC 6750 section 2.1).
-func bearer(h http.Header) (string, policy.Reason) {
+// schemeBearer is that of tokens which are bound to no key.
+const schemeBearer = "Bearer"
+
+// presented is an access token as a request has it.
+type presented struct{ scheme, token string }
+
+// credentials reads the token of an Authorization header (RFC 6750 section
+// 2.1, RFC 9449 section 7.1).
+func credentials(h http.Header) (presented, policy.Reason) {
 	values := h["Authorization"]
 	switch len(values) {
 	case 0:
-		return "", policy.Allowed
+		return presented{}, policy.Allowed
 	case 1:
 	default:
-		return "", policy.HeaderAmbiguous
+		return presented{}, policy.HeaderAmbiguous
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
-	token = strings.Trim(token, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return "", policy.SchemeUnknown
+	given := presented{schemeBearer, strings.Trim(token, " ")}
+	switch {
+	case dpop.IsScheme(scheme):
+		given.scheme = dpop.Scheme
+	case !strings.EqualFold(scheme, schemeBearer):
+		return presented{}, policy.SchemeUnknown
 	}
-	if !ok || token == "" {
-		return "", policy.TokenInvalid
+	if !ok || given.token == "" {
+		return given, policy.TokenInvalid
 	}
-	return token, policy.Allowed
+	return given, policy.Allowed
 }
 
-func (h *Handler) byToken(x *exchange, raw, method, name string, candidates []*route) *Refusal {
-	claims, err := h.d.Verifier.Verify(raw)
+func (h *Handler) byToken(r *http.Request, x *exchange, given presented, name string, candidates []*route) *Refusal {
+	claims, err := h.d.Verifier.Verify(given.token)
 	switch {
 	case errors.Is(err, token.ErrExpired):
-		return h.unauthorized(name, policy.TokenExpired, err)
+		return h.unauthorized(x, name, policy.TokenExpired, err)
 	case err != nil:
-		return h.unauthorized(name, policy.TokenInvalid, err)
-	case claims.Bound:
-		return h.unauthorized(name, policy.SenderConstraint, nil)
+		return h.unauthorized(x, name, policy.TokenInvalid, err)
 	}
 	if _, revoked := h.d.Revoked.Revoked(claims); revoked {
-		return h.unauthorized(name, policy.TokenRevoked, nil)
+		return h.unauthorized(x, name, policy.TokenRevoked, nil)
 	}
 	may, reason := callerOf(x.routes.catalog, claims)
 	if reason != policy.Allowed {
-		return h.unauthorized(name, reason, nil)
+		return h.unauthorized(x, name, reason, nil)
 	}
-	x.caller = caller{claims: claims, may: may, bearer: secret.Text(raw)}
-	return x.choose(claims.Tenant, method, candidates)
+	if claims.Bound.Bound() || given.scheme != schemeBearer {
+		if refusal := h.prove(r, x, given, claims, may.Tenant, name); refusal != nil {
+			return refusal
+		}
+	}
+	x.caller = caller{claims: claims, may: may, bearer: secret.Text(given.token), scheme: given.scheme}
+	return x.choose(claims.Tenant, r.Method, candidates)
 }
 
 // callerOf turns claims into a caller, as the catalog has them now: a client
@@ -183,7 +199,7 @@ func (h *Handler) session(ctx context.Context, x *exchange, p *catalog.Preset, n
 	}
 	may, reason := callerOf(x.routes.catalog, s.Claims)
 	if reason != policy.Allowed {
-		return nil, h.unauthorized(name, reason, nil)
+		return nil, h.unauthorized(x, name, reason, nil)
 	}
 	x.caller = caller{claims: s.Claims, may: may, session: s}
 	return s, nil

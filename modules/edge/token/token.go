@@ -12,6 +12,7 @@ import (
 	"versola/modules/central/catalog"
 	"versola/modules/edge/lru"
 	"versola/platform/clock"
+	"versola/platform/jose"
 )
 
 const (
@@ -47,7 +48,7 @@ type Claims struct {
 	IssuedAt  time.Time
 	ExpiresAt time.Time
 	AuthTime  time.Time
-	Bound     bool // has cnf: its holder has to prove a key (RFC 7800)
+	Bound     jose.Confirmation // what its sender has to hold (cnf)
 }
 
 // Service tells whether the token belongs to a client itself (RFC 6749 section
@@ -168,7 +169,7 @@ type wire struct {
 	Roles    []string `json:"roles"`
 	AuthTime int64    `json:"auth_time"`
 
-	Cnf json.RawMessage `json:"cnf"`
+	Cnf jose.Confirmation `json:"cnf"` // one that is not known fails
 }
 
 // parse reads the claims that RFC 9068 section 2.2 requires and ours.
@@ -188,7 +189,7 @@ func parse(payload []byte) (*Claims, error) {
 	c := &Claims{
 		Issuer: one(w.Iss), Subject: w.Sub, Audience: w.Aud, ClientID: one(w.ClientID), ID: w.Jti, SessionID: w.Sid, GrantID: w.Gid,
 		Tenant: one(w.Tenant), Scope: one(w.Scope), ACR: one(w.ACR), Roles: w.Roles,
-		IssuedAt: time.Unix(w.Iat, 0).UTC(), ExpiresAt: time.Unix(w.Exp, 0).UTC(), Bound: len(w.Cnf) > 0 && string(w.Cnf) != "null",
+		IssuedAt: time.Unix(w.Iat, 0).UTC(), ExpiresAt: time.Unix(w.Exp, 0).UTC(), Bound: w.Cnf,
 	}
 	if w.AuthTime > 0 {
 		c.AuthTime = time.Unix(w.AuthTime, 0).UTC()
