@@ -24,6 +24,8 @@ func resourceExercises() map[string]exercise {
 		"an upstream's certificate": {[]string{"resource.upstream.tls.ca", "resource.upstream.tls.server_name"}, resourceTLS},
 		"pages of other origins": {[]string{"resource.cors.origins", "resource.cors.headers", "resource.cors.expose_headers", "resource.cors.allow_credentials",
 			"resource.cors.max_age"}, resourceCORS},
+		"rules":            {[]string{"resource.endpoints.allow"}, resourceRules},
+		"headers of rules": {[]string{"resource.endpoints.inject.header", "resource.endpoints.inject.value"}, resourceInjections},
 		"a recent sign-in": {[]string{"resource.endpoints.step_up.max_age"}, resourceStepUp},
 	}
 }
@@ -311,4 +313,47 @@ func resourceStepUp(t *testing.T, h *house) {
 	})
 	h.refusesResource(t, document{"endpoints": []document{endpoints("a")[0].with(document{"step_up": document{}})}}, "/endpoints/0/step_up")
 	h.refusesResource(t, document{"endpoints": []document{endpoints("a")[0].with(document{"public": true, "step_up": document{"max_age": "1h"}})}}, "/endpoints/0/step_up")
+}
+
+func resourceRules(t *testing.T, h *house) {
+	a := endpoints("a")[0]
+	token := h.resource(t, document{"id": "res-rules", "upstream": document{"url": upstream(t).URL}, "endpoints": []document{
+		a.with(document{"allow": `token.client_id == "robot-res-rules" && request.headers["x-branch"] == "north"`}),
+		{"id": "pay", "method": "POST", "path": "/pay/{to}", "allow": `request.body.amount <= 100 && request.parameters.to != "eve"`}}})
+	at := "/resources/res-rules/"
+	h.call(t, http.MethodGet, at+"a", "", token, "X-BRANCH", "north").wants(t, "a rule that holds", http.StatusOK, "")
+	h.call(t, http.MethodGet, at+"a", "", token, "X-Branch", "south").wants(t, "one that does not", http.StatusForbidden, "rule_denied")
+	h.call(t, http.MethodGet, at+"a", "", token).wants(t, "one that cannot be evaluated", http.StatusForbidden, "rule_failed")
+	pay := func(to, body string) result {
+		return h.call(t, http.MethodPost, at+"pay/"+to, body, token, "Content-Type", "application/json")
+	}
+	if got := pay("bob", `{"amount": 7}`); got.Status != http.StatusOK || !strings.Contains(got.Body, `{\"amount\": 7}`) {
+		t.Errorf("a payment: %d %s", got.Status, got.Body)
+	}
+	pay("bob", `{"amount": 700}`).wants(t, "too large a payment", http.StatusForbidden, "rule_denied")
+	pay("eve", `{"amount": 7}`).wants(t, "a payment to eve", http.StatusForbidden, "rule_denied")
+	pay("bob", `{"amount": 7, "amount": 700}`).wants(t, "an ambiguous payment", http.StatusBadRequest, "body_unreadable")
+	for _, wrong := range []string{`token.subject == "x"`, `user.claims.a == "x"`, `token.sub`, `1`, `(`, `token.sub.matches(request.path)`, "true\x00"} {
+		h.refusesResource(t, document{"endpoints": []document{a.with(document{"allow": wrong})}}, "/endpoints/0/allow")
+	}
+	h.refusesResource(t, document{"endpoints": []document{a.with(document{"allow": "true", "public": true})}}, "/endpoints/0/allow")
+}
+
+func resourceInjections(t *testing.T, h *house) {
+	a := endpoints("a")[0]
+	token := h.resource(t, document{"id": "res-inject", "upstream": document{"url": upstream(t).URL}, "endpoints": []document{
+		a.with(document{"inject": []document{{"header": "X-Account", "value": `token.sub + "@" + token.tenant`}}}), endpoints("b")[0]}})
+	for path, want := range map[string]string{"a": "robot-res-inject@demo", "b": ""} {
+		got := h.call(t, http.MethodGet, "/resources/res-inject/"+path, "", token, "X-Account", "root", "X_Account", "root")
+		got.wants(t, path, http.StatusOK, "")
+		if got.header("X-Account") != want || strings.Contains(got.Body, `"root"`) {
+			t.Errorf("%s: the upstream got %s", path, got.Body)
+		}
+	}
+	for pointer, in := range map[string]document{
+		"/endpoints/0/inject/0/header": {"header": "X-Versola-Subject", "value": `"a"`},
+		"/endpoints/0/inject/0/value":  {"header": "X-A", "value": `1`},
+	} {
+		h.refusesResource(t, document{"endpoints": []document{a.with(document{"inject": []document{in}})}}, pointer)
+	}
 }

@@ -195,15 +195,20 @@ func headerName(s string) error {
 	return nil
 }
 
-// ownHeaders are set by the proxy itself; a rule cannot forge them.
-var ownHeaders = []string{"Host", "Connection", "Content-Length", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Proxy-Authorization",
-	"Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Keep-Alive"}
+// ownHeaders are set by the proxy itself or say how the message is read; a rule
+// cannot forge them.
+var ownHeaders = []string{"Host", "Connection", "Te", "Trailer", "Upgrade", "Transfer-Encoding", "Keep-Alive", "Expect", "Proxy-Authorization",
+	"Proxy-Connection", "Authorization", "Cookie", "Forwarded", "X-Request-Id"}
+
+// ownPrefixes begin the names of more of them.
+var ownPrefixes = []string{"Content-", "X-Forwarded-", "X-Versola-"}
 
 func injectedHeader(s string) error {
 	if err := headerName(s); err != nil {
 		return err
 	}
-	if slices.Contains(ownHeaders, textproto.CanonicalMIMEHeaderKey(s)) {
+	name := textproto.CanonicalMIMEHeaderKey(s)
+	if slices.Contains(ownHeaders, name) || slices.ContainsFunc(ownPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return fmt.Errorf("%q is set by the edge itself", s)
 	}
 	return nil

@@ -65,8 +65,6 @@ func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is b
 	refuse("upstream.authentication", s.Upstream.Authentication != nil)
 	for i := range s.Endpoints {
 		e, at := &s.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)
-		refuse(at+"allow", e.Allow != "")
-		refuse(at+"inject", len(e.Inject) > 0)
 		refuse(at+"step_up.acr_values", e.StepUp != nil && len(e.StepUp.ACR) > 0)
 		refuse(at+"websocket", e.Websocket)
 		refuse(at+"limits", e.Limits != nil)

@@ -20,6 +20,7 @@ const (
 	TargetEscape    Reason = "target_escape"    // malformed, doubled, or of a separator
 	TargetSegment   Reason = "target_segment"   // dot segment or empty segment
 	HeaderAmbiguous Reason = "header_ambiguous" // a header that decides came twice
+	BodyUnreadable  Reason = "body_unreadable"  // a rule reads the body, and it is no clear JSON
 
 	// 401
 	NoCredentials    Reason = "no_credentials"
@@ -39,6 +40,8 @@ const (
 	WrongTenant    Reason = "wrong_tenant"
 	WrongAudience  Reason = "wrong_audience"
 	NotPermitted   Reason = "not_permitted"
+	RuleDenied     Reason = "rule_denied"         // the endpoint's allow is false
+	RuleFailed     Reason = "rule_failed"         // an expression could not be evaluated
 	UpgradeRefused Reason = "upgrade_not_allowed" // 501
 
 	// 404
@@ -65,11 +68,12 @@ const statusClientGone = 499
 var statuses = map[Reason]int{
 	Allowed: http.StatusOK, Public: http.StatusOK, Preflight: http.StatusNoContent,
 	TargetForm: http.StatusBadRequest, TargetLength: http.StatusBadRequest, TargetCharacter: http.StatusBadRequest,
-	TargetEscape: http.StatusBadRequest, TargetSegment: http.StatusBadRequest, HeaderAmbiguous: http.StatusBadRequest,
+	TargetEscape: http.StatusBadRequest, TargetSegment: http.StatusBadRequest, HeaderAmbiguous: http.StatusBadRequest, BodyUnreadable: http.StatusBadRequest,
 	NoCredentials: http.StatusUnauthorized, TokenInvalid: http.StatusUnauthorized, TokenExpired: http.StatusUnauthorized,
 	TokenRevoked: http.StatusUnauthorized, SenderConstraint: http.StatusUnauthorized, ProofInvalid: http.StatusUnauthorized, SchemeUnknown: http.StatusUnauthorized,
 	SessionEnded: http.StatusUnauthorized, ClientDisabled: http.StatusUnauthorized, SignInTooOld: http.StatusUnauthorized,
 	CSRF: http.StatusForbidden, OriginRefused: http.StatusForbidden, WrongTenant: http.StatusForbidden, WrongAudience: http.StatusForbidden, NotPermitted: http.StatusForbidden,
+	RuleDenied: http.StatusForbidden, RuleFailed: http.StatusForbidden,
 	UpgradeRefused:  http.StatusNotImplemented,
 	ResourceUnknown: http.StatusNotFound, EndpointUnknown: http.StatusNotFound,
 	BodyTooLarge:    http.StatusRequestEntityTooLarge,

@@ -99,7 +99,9 @@ func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
 	r = r.WithContext(ctx)
 	w := newWriter(c.Response(), x)
 	defer w.finish()
-	if r.Body != nil && r.Body != http.NoBody {
+	if x.read != nil {
+		r.Body = x.read
+	} else if r.Body != nil && r.Body != http.NoBody {
 		r.Body = newBody(r.Body, x, w.control)
 	}
 	h.proxy.ServeHTTP(w, r)
@@ -135,7 +137,7 @@ func (h *Handler) rewrite(p *httputil.ProxyRequest) {
 	x := exchangeOf(p.In)
 	out := p.Out
 	out.URL, out.Host = x.url, x.url.Host
-	filterHeaders(out.Header)
+	x.route.filterHeaders(out.Header)
 	x.routes.filterCookies(out.Header)
 	x.caller.identity(&x.values, out.Header)
 	h.forwarded(&x.values, p.In, out.Header)
@@ -149,6 +151,7 @@ func (h *Handler) rewrite(p *httputil.ProxyRequest) {
 		}
 		x.values.set(out.Header, "Authorization", scheme+" "+x.access.Reveal())
 	}
+	x.setInjected(out.Header)
 }
 
 // roundTripper takes each call to its resource's transport and notes when the

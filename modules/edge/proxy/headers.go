@@ -51,12 +51,10 @@ func set(names ...string) map[string]struct{} {
 // longestName is longer than any name above: what is longer is not one.
 const longestName = 64
 
-// passes tells whether a client's header may reach the upstream. Names are
-// compared as the loosest reader does: without case, and with anything but
-// letters and digits taken for "-".
-func passes(name string) bool {
-	var buf [longestName]byte
-	odd := false
+// fold writes a name as the loosest reader takes it: without case, and with
+// anything but letters and digits taken for "-". odd tells that there was such
+// a character. Of a longer name, the first part is folded.
+func fold(buf *[longestName]byte, name string) (folded []byte, odd bool) {
 	n := min(len(name), longestName)
 	for i := range n {
 		c := name[i]
@@ -69,7 +67,13 @@ func passes(name string) bool {
 		}
 		buf[i] = c
 	}
-	folded := buf[:n]
+	return buf[:n], odd
+}
+
+// passes tells whether a client's header may reach the upstream.
+func passes(name string) bool {
+	var buf [longestName]byte
+	folded, odd := fold(&buf, name)
 	for _, p := range ours {
 		if len(folded) >= len(p) && string(folded[:len(p)]) == p {
 			return false
@@ -88,10 +92,24 @@ func passes(name string) bool {
 	return true
 }
 
-// filterHeaders removes what must not pass.
-func filterHeaders(h http.Header) {
+// sets tells whether a rule of the resource sets a header of that name, in any
+// spelling.
+func (r *route) sets(name string) bool {
+	if len(r.injected) == 0 || len(name) > longestName {
+		return false
+	}
+	var buf [longestName]byte
+	folded, _ := fold(&buf, name)
+	_, ok := r.injected[string(folded)]
+	return ok
+}
+
+// filterHeaders removes what must not pass. What a rule of any of the
+// resource's endpoints sets is removed at all of them: an upstream that trusts
+// a name does so everywhere.
+func (r *route) filterHeaders(h http.Header) {
 	for name := range h {
-		if !passes(name) {
+		if !passes(name) || r.sets(name) {
 			delete(h, name)
 		}
 	}

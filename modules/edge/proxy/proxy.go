@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -17,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"versola/modules/central/catalog"
+	"versola/modules/central/catalog/rules"
 	"versola/modules/edge/lru"
 	"versola/modules/edge/policy"
 	"versola/modules/edge/revocation"
@@ -66,9 +68,11 @@ type Handler struct {
 	forwardedTail string // what every Forwarded ends with
 
 	current    atomic.Pointer[routes]
-	mu         sync.Mutex // guards the compilation of current, transports and used
+	mu         sync.Mutex // guards the compilation of current, and what follows
 	transports map[reach]*http.Transport
 	used       map[reach]bool // by current
+
+	expressions policy.Expressions
 }
 
 // New makes the proxy. Errors: a public URL that does not parse, metrics that
@@ -103,8 +107,10 @@ type route struct {
 	transport *http.Transport
 	patient   map[*catalog.EndpointSpec]*http.Transport // endpoints with a timeout of their own
 	cors      *cors                                     // nil: no page of another origin
-	base      string                                    // escaped path before every target, without a trailing slash
-	basePath  string                                    // the same, decoded
+	rules     map[*catalog.EndpointSpec]*policy.Rules
+	injected  map[string]struct{} // names of headers that rules set, folded
+	base      string              // escaped path before every target, without a trailing slash
+	basePath  string              // the same, decoded
 }
 
 // routes returns what was compiled of the current catalog, or nil.
@@ -122,6 +128,7 @@ func (h *Handler) routes() *routes {
 		return r
 	}
 	clear(h.used)
+	h.expressions.Next()
 	r := h.compile(c)
 	h.current.Store(r)
 	h.retire()
@@ -164,8 +171,9 @@ func (h *Handler) route(r *catalog.Resource) *route {
 			patient[e] = h.transport(slow)
 		}
 	}
+	compiled, names := h.rulesOf(r)
 	return &route{
-		resource: r, transport: h.transport(way), patient: patient, cors: corsOf(r.CORS),
+		resource: r, transport: h.transport(way), patient: patient, cors: corsOf(r.CORS), rules: compiled, injected: names,
 		base:     strings.TrimSuffix(r.UpstreamURL.EscapedPath(), "/"),
 		basePath: strings.TrimSuffix(r.UpstreamURL.Path, "/"),
 	}
@@ -192,6 +200,10 @@ type exchange struct {
 	values     values
 	cancel     context.CancelFunc // gives the upstream call up; nil: nobody does
 
+	input    *rules.Input // nil: the endpoint has no rules
+	injected []policy.Header
+	read     io.ReadCloser // the body, where a rule has read it
+
 	failure  error
 	gaveUp   atomic.Bool // the upstream stopped in the middle of its answer
 	tooLarge bool        // the body passed the limit on its way
@@ -215,7 +227,7 @@ func (h *Handler) Resources(c echo.Context) error {
 	return nil
 }
 
-// decide takes a call through steps 1 to 5.
+// decide takes a call through all steps before it is forwarded.
 func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 	r := c.Request()
 	target, reason := policy.Canonical(r.RequestURI)
@@ -251,8 +263,14 @@ func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 	if reason := policy.May(x.caller.policy(), x.route.resource, x.endpoint); !reason.Passes() {
 		return h.denied(x, reason)
 	}
+	if refusal := h.judge(c, x); refusal != nil {
+		return refusal
+	}
 	if reason := policy.Recent(x.caller.policy(), x.endpoint, h.d.Clock.Now()); !reason.Passes() {
 		return h.stepUp(r, x, reason)
+	}
+	if refusal := x.inject(); refusal != nil {
+		return refusal
 	}
 	return upgrade(r)
 }

@@ -44,6 +44,7 @@ type Claims struct {
 	Tenant    string // the tenant of Issuer
 	Scope     string
 	ACR       string
+	AMR       []string
 	Roles     []string
 	IssuedAt  time.Time
 	ExpiresAt time.Time
@@ -166,6 +167,7 @@ type wire struct {
 	Gid      string   `json:"gid"`
 	Tenant   string   `json:"tenant"`
 	ACR      string   `json:"acr"`
+	AMR      []string `json:"amr"`
 	Roles    []string `json:"roles"`
 	AuthTime int64    `json:"auth_time"`
 
@@ -186,9 +188,10 @@ func parse(payload []byte) (*Claims, error) {
 	}
 	intern(w.Aud)
 	intern(w.Roles)
+	intern(w.AMR)
 	c := &Claims{
 		Issuer: one(w.Iss), Subject: w.Sub, Audience: w.Aud, ClientID: one(w.ClientID), ID: w.Jti, SessionID: w.Sid, GrantID: w.Gid,
-		Tenant: one(w.Tenant), Scope: one(w.Scope), ACR: one(w.ACR), Roles: w.Roles,
+		Tenant: one(w.Tenant), Scope: one(w.Scope), ACR: one(w.ACR), AMR: w.AMR, Roles: w.Roles,
 		IssuedAt: time.Unix(w.Iat, 0).UTC(), ExpiresAt: time.Unix(w.Exp, 0).UTC(), Bound: w.Cnf,
 	}
 	if w.AuthTime > 0 {
