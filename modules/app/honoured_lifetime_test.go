@@ -1,8 +1,6 @@
 package app_test
 
 import (
-	"net/http"
-	"net/url"
 	"testing"
 	"time"
 
@@ -29,27 +27,7 @@ func clientLifetimes(t *testing.T, _ *house) {
 	if exp-iat != 420 {
 		t.Errorf("the ID token lives %v s", exp-iat)
 	}
-	refresh := func(token any) (int, map[string]any) {
-		value, _ := token.(string)
-		return h.token(t, "lifetimes", secret, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {value}})
-	}
-	unused := h.signIn(t, apptest.NewBrowser(t), "lifetimes", secret, nil)["refresh_token"]
-	used := tokens["refresh_token"]
-	for range 3 { // the family is used each 15 minutes, until the 45th
-		h.Clock.Advance(15 * time.Minute)
-		status, answer := refresh(used)
-		if status != http.StatusOK {
-			t.Fatalf("a family that is used: %d %v", status, answer)
-		}
-		used = answer["refresh_token"]
-	}
-	if status, answer := refresh(unused); status != http.StatusBadRequest || answer["error"] != "invalid_grant" {
-		t.Errorf("a family unused for 45 minutes of 20: %d %v", status, answer)
-	}
-	h.Clock.Advance(6 * time.Minute)
-	if status, answer := refresh(used); status != http.StatusBadRequest || answer["error"] != "invalid_grant" {
-		t.Errorf("a family of 51 minutes of 50: %d %v", status, answer)
-	}
+	h.familiesEnd(t, "lifetimes", secret)
 	for _, field := range []string{"id_token_ttl", "refresh_idle_ttl", "refresh_absolute_ttl"} {
 		for _, wrong := range []any{"1ms", "-1m", "90000h", "soon", 60} {
 			h.refuses(t, h.web("other").with(document{field: wrong}), "/"+field)

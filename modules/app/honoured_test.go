@@ -36,6 +36,8 @@ func exercises() map[string]exercise {
 		clientExercises(),
 		lifetimeExercises(),
 		wordExercises(),
+		tenantExercises(),
+		rightExercises(),
 		resourceExercises(),
 	} {
 		maps.Copy(all, area)
@@ -48,6 +50,8 @@ func exercised() []string {
 	return []string{
 		catalog.KindNameClient,
 		catalog.KindNameTexts, catalog.KindNameTemplate, catalog.KindNameTheme,
+		catalog.KindNameTenant, catalog.KindNameDirectory, catalog.KindNameScope, catalog.KindNameClaim, catalog.KindNameDetailType,
+		catalog.KindNamePermission, catalog.KindNameRole, catalog.KindNamePreset, catalog.KindNameEdge,
 	}
 }
 

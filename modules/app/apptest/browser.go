@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,17 @@ func (b *Browser) Open(address string) *Page {
 	return b.Do(r)
 }
 
+// HasCookie tells whether the browser would send a cookie of that name to an
+// address.
+func (b *Browser) HasCookie(address, name string) bool {
+	b.t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return slices.ContainsFunc(b.Client.Jar.Cookies(u), func(c *http.Cookie) bool { return c.Name == name })
+}
+
 // Do sends a request with the browser's cookies.
 func (b *Browser) Do(r *http.Request) *Page {
 	b.t.Helper()
@@ -81,9 +93,15 @@ func (b *Browser) Do(r *http.Request) *Page {
 // fields; its hidden and prefilled fields go along.
 func (b *Browser) Submit(fields map[string]string) *Page {
 	b.t.Helper()
-	form, ok := b.findForm(fields)
+	return b.SubmitTo("", fields)
+}
+
+// SubmitTo is [Browser.Submit] of the form whose action ends with a suffix.
+func (b *Browser) SubmitTo(suffix string, fields map[string]string) *Page {
+	b.t.Helper()
+	form, ok := b.findForm(suffix, fields)
 	if !ok {
-		b.t.Fatalf("no form with fields %v on %s (status %d):\n%s", fields, b.Last.URL, b.Last.Status, b.Last.Body)
+		b.t.Fatalf("no form with fields %v and action %q on %s (status %d):\n%s", fields, suffix, b.Last.URL, b.Last.Status, b.Last.Body)
 	}
 	for k, v := range fields {
 		form.values.Set(k, v)
@@ -109,7 +127,7 @@ type form struct {
 	values url.Values
 }
 
-func (b *Browser) findForm(fields map[string]string) (form, bool) {
+func (b *Browser) findForm(suffix string, fields map[string]string) (form, bool) {
 	root, err := html.Parse(strings.NewReader(b.Last.Body))
 	if err != nil {
 		b.t.Fatal(err)
@@ -124,7 +142,7 @@ func (b *Browser) findForm(fields map[string]string) (form, bool) {
 				f.values.Set(attr(in, "name"), attr(in, "value"))
 			}
 		}
-		has := true
+		has := strings.HasSuffix(f.action, suffix)
 		for k := range fields {
 			has = has && f.values.Has(k)
 		}
