@@ -93,7 +93,8 @@ func adminOperation(c adminapi.Command) *cobra.Command {
 	for _, name := range c.Flags {
 		run.within[name] = f.String(name, "", "the "+name+" that it is within; required")
 	}
-	for _, name := range c.Query {
+	for _, p := range c.Query {
+		name := p.Name
 		run.query[name] = f.String(strings.ReplaceAll(name, "_", "-"), "", "query parameter "+name+" of "+c.ID)
 	}
 	if c.Paged() {

@@ -76,7 +76,9 @@ func Singular(group string) string {
 }
 
 // Paged tells whether the answer has pages.
-func (c Command) Paged() bool { return slices.Contains(c.Query, "after") }
+func (c Command) Paged() bool {
+	return slices.ContainsFunc(c.Query, func(p openapi.Parameter) bool { return p.Name == "after" })
+}
 
 // Target returns the operation's path with its parameters and query filled in.
 func (c Command) Target(parameters map[string]string, query url.Values) string {

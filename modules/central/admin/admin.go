@@ -9,6 +9,7 @@ import (
 
 	"versola/modules/central/admin/access"
 	"versola/modules/central/admin/idempotency"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
 	"versola/modules/central/openapi"
@@ -71,9 +72,9 @@ func (a *API) Mount(g *echo.Group) {
 		switch {
 		case !ok:
 		case op.Public:
-			g.Add(op.Method, route(op.Path), h)
+			g.Add(op.Method, route(op.Path), h, request.Described(op))
 		default:
-			chain := []echo.MiddlewareFunc{a.gate.Authenticate, a.gate.Authorize(op)}
+			chain := []echo.MiddlewareFunc{a.gate.Authenticate, a.gate.Authorize(op), request.Described(op)}
 			if op.Idempotent && a.Once != nil {
 				chain = append(chain, a.Once.Once(callerName))
 			}

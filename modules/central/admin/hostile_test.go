@@ -105,14 +105,14 @@ func TestAPI_ListsRefuseMalformedQueries(t *testing.T) {
 	f := newFixture(t)
 	token := f.as(t, "admin")
 	for _, path := range []string{"/v1/tenants", "/v1/tenants/demo/clients", "/v1/tenants/demo/roles", "/v1/audit"} {
-		for _, query := range []string{"limit=0", "limit=501", "limit=x", "limit=1&limit=2", "after=%21", "after=", "nothing=1", "limit=1;after=x", "limit=%31&%"} {
+		for _, query := range []string{"limit=0", "limit=501", "limit=x", "limit=1&limit=2", "after=%21", "after=", "nothing=1", "limit=1;after=x", "limit=%31&%", "q=%00", "after=%FF"} {
 			r := f.call(t, token, http.MethodGet, path+"?"+query, nil)
 			if r.Code != http.StatusBadRequest {
 				t.Errorf("%s?%s: %d %.200s", path, query, r.Code, r.Body)
 			}
 		}
 	}
-	for _, q := range []string{"%25", "_", ".*", "%5C", "%00", "%FF", "%27%3B--", "(("} {
+	for _, q := range []string{"%25", "_", ".*", "%5C", "%27%3B--", "(("} {
 		a := f.call(t, token, http.MethodGet, "/v1/tenants?q="+q, nil)
 		if a.Code != http.StatusOK || a.doc["total"] != 0. {
 			t.Errorf("q=%s: %d %.200s", q, a.Code, a.Body)

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -18,12 +16,9 @@ import (
 	"versola/platform/httpserver"
 )
 
-// Bounds of a list.
 const (
+	// defaultLimit is the size of a page that does not name its own.
 	defaultLimit = 50
-	maxLimit     = 200
-	// maxFilter bounds each parameter: as long as what an entry holds.
-	maxFilter = maxText
 	// exportWrite bounds how long an export waits for its reader to take a page.
 	exportWrite = 30 * time.Second
 )
@@ -39,7 +34,7 @@ const (
 //
 // The caller is authorized already; within restricts to tenants, nil: to none.
 func (l *Log) HandleList(c echo.Context, within []string) error {
-	q, err := readQuery(c, within, true)
+	q, err := readQuery(c, within)
 	if err != nil {
 		return err
 	}
@@ -80,7 +75,7 @@ func (l *Log) HandleEntry(c echo.Context, within []string) error {
 // of [Log.HandleList] selects, oldest first, one JSON document a line. The
 // export is an entry of the log itself.
 func (l *Log) HandleExport(c echo.Context, within []string, by Actor) error {
-	q, err := readQuery(c, within, false)
+	q, err := readQuery(c, within)
 	if err != nil {
 		return err
 	}
@@ -117,60 +112,29 @@ type query struct {
 	after int64
 }
 
-func readQuery(c echo.Context, within []string, paged bool) (query, error) {
-	params, err := request.Query(c)
-	if err != nil {
-		return query{}, err
-	}
-	return parseQuery(params, within, paged)
-}
-
-// parseQuery reads the parameters strictly: one that is misspelt would show
-// more than was asked for.
-func parseQuery(params url.Values, within []string, paged bool) (query, error) {
-	q := query{limit: defaultLimit}
-	var wrong []httpserver.FieldError
-	fail := func(name, detail string) {
-		wrong = append(wrong, httpserver.FieldError{Detail: "parameter " + name + ": " + detail})
-	}
-	texts := map[string]*string{"action": &q.Action, "actor": &q.Actor, "tenant": &q.Tenant, "user": &q.User,
-		"object_kind": &q.ObjectKind, "object_id": &q.ObjectID, "request_id": &q.RequestID}
-	times := map[string]*time.Time{"from": &q.From, "to": &q.To}
-	for name, values := range params {
-		value := values[0]
-		switch text, at := texts[name], times[name]; {
-		case len(values) > 1:
-			fail(name, "is given more than once")
-		case len(value) > maxFilter || strings.ContainsRune(value, 0) || strings.ToValidUTF8(value, "") != value:
-			fail(name, fmt.Sprintf("is not a text of at most %d bytes", maxFilter))
-		case text != nil:
-			*text = value
-		case at != nil:
+// readQuery reads the parameters; their kinds and bounds are the document's
+// (see request.Described).
+func readQuery(c echo.Context, within []string) (query, error) {
+	params := request.Parameters(c)
+	q := query{limit: request.Limit(params, defaultLimit), Filter: Filter{Within: within,
+		Action: params["action"], Actor: params["actor"], Tenant: params["tenant"], User: params["user"],
+		ObjectKind: params["object_kind"], ObjectID: params["object_id"], RequestID: params["request_id"]}}
+	for name, at := range map[string]*time.Time{"from": &q.From, "to": &q.To} {
+		if text, given := params[name]; given {
 			var err error
-			if *at, err = time.Parse(time.RFC3339Nano, value); err != nil || at.Year() < 1 {
-				fail(name, "is not a time such as 2026-01-31T12:00:00Z")
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return q, request.BadParameter(name, "is not a time")
 			}
-		case name == "limit" && paged:
-			var err error
-			if q.limit, err = strconv.Atoi(value); err != nil || q.limit < 1 || q.limit > maxLimit {
-				fail(name, fmt.Sprintf("is not a number from 1 to %d", maxLimit))
-			}
-		case name == "after" && paged:
-			var err error
-			if q.after, err = strconv.ParseInt(value, 10, 64); err != nil || q.after < 1 {
-				fail(name, "is not the next of a page")
-			}
-		default:
-			fail(name, "is not known")
 		}
 	}
-	q.Within = within
+	if text, given := params["after"]; given {
+		var err error
+		if q.after, err = strconv.ParseInt(text, 10, 64); err != nil || q.after < 1 {
+			return q, request.BadParameter("after", "is not the next of a page")
+		}
+	}
 	if within != nil && q.Tenant != "" && !slices.Contains(within, q.Tenant) {
 		return q, &httpserver.Problem{Title: http.StatusText(http.StatusForbidden), Status: http.StatusForbidden, Reason: "not_permitted", Detail: "the role is limited to another tenant"}
-	}
-	if len(wrong) > 0 {
-		slices.SortFunc(wrong, func(a, b httpserver.FieldError) int { return strings.Compare(a.Detail, b.Detail) })
-		return q, &httpserver.Problem{Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Reason: "invalid_query", Detail: wrong[0].Detail, Errors: wrong}
 	}
 	return q, nil
 }

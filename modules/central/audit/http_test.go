@@ -2,29 +2,43 @@ package audit_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/central/admin/request"
 	"versola/modules/central/audit"
+	"versola/modules/central/openapi"
 	"versola/platform/httpserver"
 )
 
 func get(l *audit.Log, target string, within ...string) *httptest.ResponseRecorder {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { httpserver.WriteProblem(c, err) }
-	e.GET("/v1/audit", func(c echo.Context) error { return l.HandleList(c, within) })
-	e.GET("/v1/audit/:seq", func(c echo.Context) error { return l.HandleEntry(c, within) })
+	e.GET("/v1/audit", func(c echo.Context) error { return l.HandleList(c, within) }, described("list-audit"))
+	e.GET("/v1/audit/:seq", func(c echo.Context) error { return l.HandleEntry(c, within) }, described("get-audit-entry"))
 	e.GET("/v1/audit:export", func(c echo.Context) error {
 		return l.HandleExport(c, within, audit.Actor{Kind: audit.ActorUser, ID: "auditor"})
-	})
+	}, described("export-audit"))
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
 	return w
+}
+
+// described reads the query as the router does.
+func described(id string) echo.MiddlewareFunc {
+	operations, err := openapi.Operations()
+	at := slices.IndexFunc(operations, func(op openapi.Operation) bool { return op.ID == id })
+	if err != nil || at < 0 {
+		panic(fmt.Sprint("no operation ", id, err))
+	}
+	return request.Described(operations[at])
 }
 
 func TestHandleList_PagesToTheEnd(t *testing.T) {
@@ -60,11 +74,11 @@ func TestHandleList_PagesToTheEnd(t *testing.T) {
 func TestHandleList_RefusesWhatItDoesNotUnderstand(t *testing.T) {
 	t.Parallel()
 	l, _, _ := open(t)
-	for _, q := range []string{"limit=0", "limit=201", "limit=x", "limit=1e1", "after=0", "after=-1", "after=x", "after=99999999999999999999",
+	for _, q := range []string{"limit=0", "limit=501", "limit=x", "limit=1e1", "after=0", "after=-1", "after=x", "after=99999999999999999999",
 		"from=yesterday", "to=2026-13-01T00:00:00Z", "acton=x", "actor=a&actor=b", "user=%00", "user=%ff", "user=" + strings.Repeat("x", 600)} {
 		w := get(l, "/v1/audit?"+q)
 		name, _, _ := strings.Cut(q, "=")
-		if w.Code != 400 || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), "parameter "+name) {
+		if w.Code != 400 || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), `parameter \"`+name+`\"`) {
 			t.Errorf("%.40s: %d %s", q, w.Code, w.Body)
 		}
 	}

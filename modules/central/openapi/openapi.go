@@ -26,9 +26,9 @@ type Operation struct {
 	// Idempotent operations take an Idempotency-Key.
 	Idempotent bool
 
-	Tag     string   // what it is about
-	Summary string   // one line
-	Query   []string // parameters of the query, in the document's order
+	Tag     string      // what it is about
+	Summary string      // one line
+	Query   []Parameter // of the query, in the document's order
 	// Versioned operations need the ETag of what they change in If-Match.
 	Versioned bool
 	Body      string // media type of what is sent; "" for nothing
@@ -48,17 +48,9 @@ type operation struct {
 	} `yaml:"requestBody"`
 }
 
-// parameter is one, or refers to one of the document's components.
-type parameter struct {
-	Ref  string `yaml:"$ref"`
-	Name string `yaml:"name"`
-	In   string `yaml:"in"`
-}
-
 const (
-	sharedParameters = "#/components/parameters/"
-	idempotencyKey   = sharedParameters + "idempotencyKey"
-	ifMatch          = sharedParameters + "ifMatch"
+	idempotencyKey = sharedParameters + "idempotencyKey"
+	ifMatch        = sharedParameters + "ifMatch"
 )
 
 var methods = []string{"get", "put", "post", "delete", "patch"}
@@ -68,9 +60,7 @@ var methods = []string{"get", "put", "post", "delete", "patch"}
 func Operations() ([]Operation, error) {
 	var doc struct {
 		Paths      map[string]map[string]yaml.Node `yaml:"paths"`
-		Components struct {
-			Parameters map[string]parameter `yaml:"parameters"`
-		} `yaml:"components"`
+		Components components                      `yaml:"components"`
 	}
 	if err := yaml.Unmarshal(Document, &doc); err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
@@ -100,11 +90,8 @@ func Operations() ([]Operation, error) {
 			for _, p := range o.Parameters {
 				op.Idempotent = op.Idempotent || p.Ref == idempotencyKey
 				op.Versioned = op.Versioned || p.Ref == ifMatch
-				if name, shared := strings.CutPrefix(p.Ref, sharedParameters); shared {
-					p = doc.Components.Parameters[name]
-				}
-				if p.In == "query" {
-					op.Query = append(op.Query, p.Name)
+				if p = doc.Components.resolve(p); p.In == "query" {
+					op.Query = append(op.Query, Parameter{p.Name, p.Schema})
 				}
 			}
 			out = append(out, op)

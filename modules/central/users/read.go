@@ -20,19 +20,12 @@ func (a *API) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	params, err := request.Parameters(c, "limit", "after", "q", "status", "role", "created_from", "created_before")
-	if err != nil {
-		return err
-	}
-	n, err := request.Limit(params, defaultPage, user.MaxPage)
-	if err != nil {
-		return err
-	}
+	params := request.Parameters(c)
 	f, err := filter(params)
 	if err != nil {
 		return err
 	}
-	page, err := a.d.Users.List(c.Request().Context(), directory, f, n, params["after"])
+	page, err := a.d.Users.List(c.Request().Context(), directory, f, request.Limit(params, defaultPage), params["after"])
 	if err != nil {
 		return storeError(err)
 	}
@@ -189,14 +182,8 @@ func (a *API) events(c echo.Context) error {
 	if err != nil {
 		return storeError(err)
 	}
-	params, err := request.Parameters(c, "limit", "after")
-	if err != nil {
-		return err
-	}
-	n, err := request.Limit(params, defaultPage, user.MaxPage)
-	if err != nil {
-		return err
-	}
+	params := request.Parameters(c)
+	n := request.Limit(params, defaultPage)
 	var before int64
 	if text, given := params["after"]; given {
 		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {

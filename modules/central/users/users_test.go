@@ -23,6 +23,7 @@ import (
 	"versola/db"
 	"versola/modules/auth/user"
 	"versola/modules/central/admin/access"
+	"versola/modules/central/admin/request"
 	"versola/modules/central/audit"
 	"versola/modules/central/catalog"
 	"versola/modules/central/openapi"
@@ -152,7 +153,7 @@ func (f *fixture) route(api *API, gate *access.Gate) {
 	for _, op := range operations {
 		if h, ok := handlers[op.ID]; ok {
 			path := parameter.ReplaceAllString(strings.ReplaceAll(op.Path, ":", `\:`), ":$1")
-			f.echo.Add(op.Method, path, h, gate.Authenticate, gate.Authorize(op))
+			f.echo.Add(op.Method, path, h, gate.Authenticate, gate.Authorize(op), request.Described(op))
 			delete(handlers, op.ID)
 		}
 	}

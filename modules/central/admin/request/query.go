@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/central/openapi"
 	"versola/platform/httpserver"
 )
 
@@ -21,48 +23,67 @@ func BadParameter(name, detail string) error {
 	return problem(http.StatusBadRequest, "parameter", fmt.Sprintf("the parameter %.40q %s", name, detail))
 }
 
-// Query returns the query of a request. One that is malformed is refused:
-// [url.URL.Query] would leave out the pair that it cannot read.
-func Query(c echo.Context) (url.Values, error) {
-	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+const paramsKey = "versola.admin.params"
+
+// Described reads the query of an operation as the OpenAPI document describes
+// it, for [Parameters]. Whatever is not described, stands there twice or has
+// no value of its kind is refused: left out, it would show or change more than
+// was asked for.
+func Described(op openapi.Operation) echo.MiddlewareFunc {
+	known := make(map[string]openapi.Parameter, len(op.Query))
+	for _, p := range op.Query {
+		known[p.Name] = p
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			params, err := read(c.Request().URL.RawQuery, known)
+			if err != nil {
+				return err
+			}
+			c.Set(paramsKey, params)
+			return next(c)
+		}
+	}
+}
+
+func read(query string, known map[string]openapi.Parameter) (map[string]string, error) {
+	// [url.URL.Query] would leave out the pair that it cannot read.
+	values, err := url.ParseQuery(query)
 	if err != nil {
 		p := problem(http.StatusBadRequest, "parameter", "the query has a semicolon or a percent sign that encodes nothing")
 		p.Cause = err
 		return nil, p
 	}
-	return values, nil
-}
-
-// Parameters returns the query of a request in which each of the known
-// parameters may stand once.
-func Parameters(c echo.Context, known ...string) (map[string]string, error) {
-	values, err := Query(c)
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[string]string, len(values))
-	for name, v := range values {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		p, ok := known[name]
+		v := values[name]
 		switch {
-		case !slices.Contains(known, name):
+		case !ok:
 			return nil, BadParameter(name, "is not known")
 		case len(v) > 1:
 			return nil, BadParameter(name, "stands there twice")
+		}
+		if err := p.Check(v[0]); err != nil {
+			return nil, BadParameter(name, err.Error())
 		}
 		out[name] = v[0]
 	}
 	return out, nil
 }
 
-// Limit reads the size of a page, the parameter "limit": usual where it is
-// absent, at most largest.
-func Limit(params map[string]string, usual, largest int) (int, error) {
-	text, ok := params["limit"]
-	if !ok {
-		return usual, nil
+// Parameters returns the query of a request that went through [Described].
+func Parameters(c echo.Context) map[string]string {
+	params, _ := c.Get(paramsKey).(map[string]string)
+	return params
+}
+
+// Limit returns the size of a page, the parameter "limit", whose bounds are the
+// document's; usual where it is absent.
+func Limit(params map[string]string, usual int) int {
+	n, err := strconv.Atoi(params["limit"])
+	if err != nil {
+		return usual
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > largest {
-		return 0, BadParameter("limit", fmt.Sprintf("is a number from 1 to %d", largest))
-	}
-	return n, nil
+	return n
 }
