@@ -74,6 +74,9 @@ type engine interface {
 	Run(ctx context.Context) error
 }
 
+// mounter has routes of its own.
+type mounter interface{ Mount(g *echo.Group) }
+
 // pageSet shows pages to browsers.
 type pageSet interface {
 	Error(c echo.Context, status int, code, description string) error
@@ -83,6 +86,7 @@ type pageSet interface {
 
 // signIn is the other half: who signs people in and shows pages.
 type signIn struct {
+	reset mounter // pages behind links that set a password; nil: there are none
 	login engine
 	pages pageSet
 }
@@ -171,7 +175,7 @@ func newConstraint(d Deps) (*dpop.Constraint, error) {
 // swept are the tables with an expiry, but for those that package login sweeps
 // in its own way.
 func swept() []postgres.Sweep {
-	names := []string{"session", "grants", "revocation", "logout_notice", "authorization_code", "throttle", "message", "replay"}
+	names := []string{"session", "grants", "revocation", "logout_notice", "authorization_code", "throttle", "message", "replay", "password_reset"}
 	out := make([]postgres.Sweep, len(names))
 	for i, n := range names {
 		out[i] = postgres.Sweep{Table: "auth." + n, Column: "expires_at"}

@@ -6,6 +6,7 @@
 //	GET       /.well-known/jwks.json                    keys         CORS *
 //	GET POST  /authorize                                authorize    browser
 //	*         /login/{handle}/...                       login        browser
+//	*         /password/reset/...                       reset        browser
 //	POST      /token                                    grant        CORS of registered origins
 //	GET POST  /userinfo                                 userinfo     CORS of registered origins
 //	POST      /revoke                                   revoke       CORS of registered origins

@@ -82,6 +82,9 @@ func (m *Module) mountBrowser(g *echo.Group, prefix string, of echo.MiddlewareFu
 		g.Match(both, prefix+path, handle, of)
 	}
 	m.signIn.login.Mount(g.Group(prefix, of))
+	if m.signIn.reset != nil {
+		m.signIn.reset.Mount(g.Group(prefix, of))
+	}
 }
 
 // notAllowed answers the methods that an endpoint does not have. The router

@@ -8,6 +8,7 @@ import (
 	"versola/modules/auth/message"
 	"versola/modules/auth/pages"
 	"versola/modules/auth/password"
+	"versola/modules/auth/reset"
 	"versola/modules/auth/session"
 	"versola/platform/secret"
 )
@@ -45,5 +46,10 @@ func newSignIn(d Deps, sessions *session.Store, ender *logout.Ender) (signIn, er
 	if err != nil {
 		return signIn{}, err
 	}
-	return signIn{login: engine, pages: renderer}, nil
+	links, err := reset.New(reset.Deps{DB: d.DB, Clock: d.Clock, PublicURL: d.Issuer, Tokens: d.TokenKeys, Pages: renderer, Hasher: hasher,
+		Ender: ender, Events: d.Events})
+	if err != nil {
+		return signIn{}, err
+	}
+	return signIn{login: engine, reset: links, pages: renderer}, nil
 }

@@ -17,6 +17,7 @@ const (
 	SignedIn        Kind = "sign_in.succeeded"
 	SignInFailed    Kind = "sign_in.failed"
 	PasswordChanged Kind = "password.changed"
+	PasswordReset   Kind = "password.reset" // by a one-time link
 	SessionEnded    Kind = "session.ended"
 	GrantRevoked    Kind = "grant.revoked"        // by its client
 	RefreshReused   Kind = "refresh_token.reused" // and its family revoked (RFC 9700 section 4.14.2)

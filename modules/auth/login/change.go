@@ -2,8 +2,6 @@ package login
 
 import (
 	"errors"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,19 +16,12 @@ type changePage struct {
 	Min     int
 }
 
-// minLength returns how long a chosen password has to be, in characters.
-func minLength(v *visit) int {
-	if p := v.t.Settings.PasswordPolicy; p != nil {
-		return max(int(p.MinLength), password.MinLength)
-	}
-	return password.MinLength
-}
-
 func (e *Engine) changePage(v *visit) pages.View {
 	page := e.view(v)
 	page.Name, page.Title, page.Error = "change", "change.title", v.conversation.State.Error
-	page.ErrorArgs = []string{"min", strconv.Itoa(minLength(v)), "max", strconv.Itoa(password.MaxLength)}
-	page.Data = changePage{v.conversation.State.Identifier.Value, minLength(v)}
+	policy := password.PolicyOf(v.t.Tenant)
+	page.ErrorArgs = policy.Args()
+	page.Data = changePage{v.conversation.State.Identifier.Value, policy.Min}
 	return page
 }
 
@@ -82,11 +73,8 @@ func (e *Engine) change(c echo.Context) error {
 // text to show.
 func (e *Engine) newPassword(v *visit, subject factor.Subject, chosen string) (problem, hash string, err error) {
 	ctx := v.c.Request().Context()
-	switch {
-	case password.CheckLength(chosen) != nil, utf8.RuneCountInString(chosen) < minLength(v):
-		return "error.new_password_length", "", nil
-	case v.t.PasswordPattern != nil && !v.t.PasswordPattern.MatchString(chosen):
-		return "error.new_password_pattern", "", nil
+	if problem := password.PolicyOf(v.t.Tenant).Problem(chosen); problem != "" {
+		return problem, "", nil
 	}
 	if subject.TemporaryPasswordHash != "" {
 		same, _, err := e.d.Hasher.Verify(ctx, subject.TemporaryPasswordHash, chosen)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"versola/modules/auth/user"
 	"versola/platform/clock"
 	"versola/platform/id"
@@ -45,6 +47,10 @@ type Fake struct{ Log *slog.Logger }
 
 // Send implements [Sender].
 func (f Fake) Send(ctx context.Context, m Message) error {
+	if m.Code.Empty() {
+		f.Log.InfoContext(ctx, "message (fake provider)", "to", m.To.Masked(), "subject", m.Subject, "text", m.Text)
+		return nil
+	}
 	f.Log.InfoContext(ctx, "one-time code (fake provider)", "to", m.To.Masked(), "code", m.Code.Reveal(), "subject", m.Subject, "text", m.Text)
 	return nil
 }
@@ -104,6 +110,20 @@ func (o *Outbox) Seal(messageID id.UUID, m Message) ([]byte, error) {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
 	return o.keys.Seal(b, contextOf(messageID)), nil
+}
+
+const queue = `INSERT INTO auth.message (id, tenant_id, sealed, next_at, expires_at) VALUES ($1, $2, $3, $4, $5)`
+
+// Queue puts a message into the queue within tx, to be sent until expires.
+func (o *Outbox) Queue(ctx context.Context, tx pgx.Tx, messageID id.UUID, tenant string, m Message, expires time.Time) error {
+	sealed, err := o.Seal(messageID, m)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, queue, messageID, tenant, sealed, o.clock.Now(), expires); err != nil {
+		return fmt.Errorf("queue message: %w", err)
+	}
+	return nil
 }
 
 func (o *Outbox) open(messageID id.UUID, sealed []byte) (Message, error) {

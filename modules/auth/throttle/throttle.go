@@ -44,6 +44,10 @@ var (
 	)
 )
 
+// ResetLink counts what is posted to one reset link: a person chooses a
+// password that is refused a few times, nobody does so often.
+var ResetLink = encode(Rule{"reset_link", 20, time.Hour, rest})
+
 // guess counts codes and passwords together: having two ways to guess must not
 // double the chance.
 var guess = Rule{"guess", 10, time.Hour, rest}
@@ -94,6 +98,11 @@ func NewKeys(tokens []secret.Key) (*Keys, error) {
 func (k *Keys) Account(directory string, i user.Identifier) []byte {
 	message := fmt.Appendf(nil, "%d:%s%s:%s", len(directory), directory, i.Kind, i.Key())
 	return k.mac.Sum(nil, message)
+}
+
+// ResetLink returns the key of a link that sets a password, by its token's hash.
+func (k *Keys) ResetLink(tokenHash []byte) []byte {
+	return k.mac.Sum(nil, append([]byte("reset_link:"), tokenHash...))
 }
 
 const resetSQL = `DELETE FROM auth.throttle WHERE key = ANY ($1)`

@@ -214,3 +214,12 @@ func (u *User) Identifiers() []Identifier {
 	}
 	return out
 }
+
+// ErrChannel reports that a person has no address of the kind to be written to.
+var ErrChannel = errors.New("the person has no such address")
+
+// Throttled reports that enough was sent to a person.
+type Throttled struct{ RetryAfter time.Duration }
+
+// Error implements error.
+func (t *Throttled) Error() string { return "enough was sent to the person lately" }

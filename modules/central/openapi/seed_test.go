@@ -27,7 +27,7 @@ var permissions = []struct {
 	}},
 	{"view-users", "people, where they are signed in, what happened to them", func(op Operation) bool { return op.Method == "GET" && about(op, "users") }},
 	{"view-audit", "the audit log", func(op Operation) bool { return about(op, "audit") }},
-	{"support-users", "help people who cannot sign in", ids("reset-user-password", "end-user-sessions", "end-user-session", "remove-user-factor", "reset-user-limits")},
+	{"support-users", "help people who cannot sign in", ids("reset-user-password", "create-user-password-reset", "send-user-password-reset", "end-user-sessions", "end-user-session", "remove-user-factor", "reset-user-limits")},
 	{"secure", "disable people, replace secrets and keys", ids("update-user", "create-client-secret", "delete-client-secret", "rotate-keys", "retire-key")},
 	{"manage-tenant", "what belongs to a tenant, and its people", func(op Operation) bool {
 		in := strings.Contains(op.Path, "{tenant}") || about(op, "users")

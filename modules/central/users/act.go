@@ -48,19 +48,9 @@ type reset struct {
 // resetPassword answers POST .../password: a temporary password, shown once,
 // that the person must replace when they use it.
 func (a *API) resetPassword(c echo.Context) error {
-	raw, err := body(c, "application/json")
-	if err != nil {
-		return err
-	}
 	var r reset
-	if raw != nil {
-		tree, err := parse(raw)
-		if err != nil {
-			return err
-		}
-		if err := decode(tree, &r); err != nil {
-			return err
-		}
+	if err := optional(c, &r); err != nil {
+		return err
 	}
 	ttl := r.ExpiresIn.D(DefaultTemporary)
 	if ttl < MinTemporary || ttl > MaxTemporary {

@@ -3,7 +3,8 @@
 //	/v1/directories/{directory}/users              list, search, create
 //	/v1/directories/{directory}/users:import       lines of JSON, in bulk
 //	/v1/directories/{directory}/users/{user}       get, replace, update, delete
-//	                        .../password           reset
+//	                        .../password           reset: a temporary one
+//	                        .../password-reset     a one-time link, shown or (:send) sent
 //	                        .../sessions[/{id}]    list, end
 //	                        .../factors[/{id}]     list, remove
 //	                        .../limits             reset
@@ -18,6 +19,6 @@
 // person who is disabled, deleted or given another password by an administrator
 // loses every session, refresh family and token with it, everywhere within a
 // second; a password is never shown but for the temporary one, once, when it is
-// made. The audit log, which nothing is ever removed from at a person's wish,
+// made, and neither is a link but to who made it. The audit log, which nothing is ever removed from at a person's wish,
 // has of personal data only which member changed, and identifiers masked.
 package users

@@ -111,6 +111,20 @@ func storeError(err error) error {
 	return err
 }
 
+// optional reads a JSON body into a request whose members all have defaults; an
+// absent body leaves them.
+func optional(c echo.Context, into any) error {
+	raw, err := body(c, "application/json")
+	if err != nil || raw == nil {
+		return err
+	}
+	tree, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	return decode(tree, into)
+}
+
 // parse reads a body as JSON.
 func parse(raw []byte) (any, error) {
 	tree, err := document.Parse(raw)

@@ -47,6 +47,8 @@ type Deps struct {
 	Sessions Sessions
 	Limits   Limits // nil: they cannot be reset here, the process has no key of theirs
 	Hasher   Hasher
+	Links    Links
+	Sends    bool // messages to people are sent: there is a provider
 	// Adopt checks a password hash of another system: password.Adopt.
 	Adopt  func(hash string) (string, error)
 	Audit  Log
@@ -68,21 +70,23 @@ const ImportRoute = "/v1/directories/:directory/users\\:import"
 // authorizes before them (see admin/access).
 func (a *API) Handlers() map[string]echo.HandlerFunc {
 	handlers := map[string]echo.HandlerFunc{
-		"list-users":          a.list,
-		"create-user":         a.create,
-		"import-users":        a.imports,
-		"get-user":            a.get,
-		"replace-user":        a.replace,
-		"update-user":         a.update,
-		"delete-user":         a.remove,
-		"reset-user-password": a.resetPassword,
-		"list-user-sessions":  a.sessions,
-		"end-user-sessions":   a.endSessions,
-		"end-user-session":    a.endSession,
-		"list-user-factors":   a.factors,
-		"remove-user-factor":  a.removeFactor,
-		"reset-user-limits":   a.resetLimits,
-		"list-user-events":    a.events,
+		"list-users":                 a.list,
+		"create-user":                a.create,
+		"import-users":               a.imports,
+		"get-user":                   a.get,
+		"replace-user":               a.replace,
+		"update-user":                a.update,
+		"delete-user":                a.remove,
+		"reset-user-password":        a.resetPassword,
+		"list-user-sessions":         a.sessions,
+		"create-user-password-reset": a.showLink,
+		"send-user-password-reset":   a.sendLink,
+		"end-user-sessions":          a.endSessions,
+		"end-user-session":           a.endSession,
+		"list-user-factors":          a.factors,
+		"remove-user-factor":         a.removeFactor,
+		"reset-user-limits":          a.resetLimits,
+		"list-user-events":           a.events,
 	}
 	if a.d.Limits == nil {
 		delete(handlers, "reset-user-limits")

@@ -29,7 +29,7 @@ type Template struct {
 
 // messages that the product sends, and the keys of their texts:
 // "message.<name>.subject" and "message.<name>.text".
-var messages = []string{"otp"}
+var messages = []string{"otp", "password_reset"}
 
 // Messages lists the names of the messages that there are.
 func Messages() []string { return slices.Clone(messages) }
