@@ -62,7 +62,7 @@ func TestAPI_RefusesEveryoneElse(t *testing.T) {
 func mayRole(role string, op openapi.Operation) bool {
 	people := strings.Contains(op.Path, "/users")
 	read := op.Method == http.MethodGet
-	support := slices.Contains([]string{"reset-user-password", "end-user-sessions", "end-user-session", "remove-user-factor", "reset-user-limits"}, op.ID)
+	support := slices.Contains([]string{"reset-user-password", "create-user-password-reset", "send-user-password-reset", "end-user-sessions", "end-user-session", "remove-user-factor", "reset-user-limits"}, op.ID)
 	secure := slices.Contains([]string{"update-user", "create-client-secret", "delete-client-secret", "rotate-keys", "retire-key"}, op.ID)
 	logs := strings.HasPrefix(op.Path, "/v1/audit")
 	switch role {
