@@ -309,7 +309,7 @@ func (m *Module) use(state *store.State) error {
 	if err != nil {
 		return err
 	}
-	m.feed.Set(&s, c)
+	m.feed.Set(&s, c, state)
 	m.Catalog.Set(c)
 	m.served = state.Mark
 	m.copy.Keep(&s)

@@ -27,7 +27,11 @@ const (
 
 // Ref names an entity. Tenant is empty for what belongs to the deployment,
 // such as edges and tenants themselves.
-type Ref struct{ Kind, Tenant, ID string }
+type Ref struct {
+	Kind   string `json:"kind"`
+	Tenant string `json:"tenant,omitempty"`
+	ID     string `json:"id"`
+}
 
 // String returns "kind tenant/id" or "kind id".
 func (r Ref) String() string {

@@ -8,6 +8,6 @@
 // after a crash; its mode is 0600.
 //
 // What is served does not wait for it: [File.Run] writes the newest snapshot
-// that [File.Keep] was given, at the most once a second, and the last one when
-// the process stops.
+// that [File.Keep] was given, a tenth of the time at the most, and the last one
+// when the process stops.
 package copy

@@ -6,7 +6,13 @@
 //
 // answers 200 with a [catalog.Snapshot] and its ETag as soon as there is
 // another than the one named, else 304 after 25 seconds. The ETag is made of the
-// revision and of what the process's configuration adds (issuer, root tenant).
+// revision, its token and what the process's configuration adds (issuer, root
+// tenant). An edge that also sends
+//
+//	A-IM: versola-catalog-delta
+//
+// is answered 226 with a [catalog.Delta] where the one named is among the last
+// revisions of this process (RFC 3229 section 10); else 200 with all.
 //
 // Invariants:
 //
@@ -19,6 +25,7 @@
 //     A256GCM) together with what it belongs to, so that one moved to another
 //     client does not open. With several encryption keys there is one entry for
 //     each, since a compact JWE has one recipient;
-//   - an edge's snapshot is made once per revision, however many of its
+//   - a difference leads to what all would be (TestDelta_EndsWhereTheWholeEnds);
+//   - an edge's snapshot or difference is made once per revision, however many of its
 //     processes ask.
 package feed

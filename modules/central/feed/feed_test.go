@@ -23,6 +23,7 @@ import (
 
 	"versola/modules/central/catalog"
 	"versola/modules/central/catalog/edgeauth"
+	"versola/modules/central/store"
 	"versola/platform/clock"
 	"versola/platform/httpserver"
 	"versola/platform/id"
@@ -112,7 +113,7 @@ func world(t *testing.T, edges ...*edge) *catalog.Snapshot {
 			Endpoints: []catalog.EndpointSpec{{ID: "list", Method: "GET", Path: "/"}}})
 		s.Permissions = append(s.Permissions, catalog.PermissionSpec{Tenant: tenant, ID: "read", Endpoints: []string{"bank:list"}})
 		s.Roles = append(s.Roles, catalog.RoleSpec{Tenant: tenant, ID: "customer", Permissions: []string{"read"}})
-		for _, client := range []string{"web", "service"} {
+		for _, client := range []string{"service", "web"} {
 			secretID := id.NewUUID(time.Unix(int64(n), 0), rand.Reader)
 			s.Clients = append(s.Clients, catalog.ClientSpec{Tenant: tenant, ID: client, Kind: catalog.KindWeb, AuthMethod: catalog.AuthBasic,
 				Secrets: []catalog.SealedSecret{{ID: secretID, Sealed: ring.Seal([]byte("secret of "+tenant+"/"+client), catalog.ClientSecretContext(tenant, client, secretID))}}})
@@ -141,7 +142,19 @@ func serve(t *testing.T, wait time.Duration) *server {
 	return s
 }
 
+// of is a state that nobody knows how it came about.
+func of(s *catalog.Snapshot) *store.State {
+	return &store.State{Mark: store.Mark{Revision: s.Revision}, Snapshot: s}
+}
+
+func tag(s *catalog.Snapshot) string { return tagOf(s, of(s).Mark) }
+
 func (s *server) set(t *testing.T, snap *catalog.Snapshot) {
+	t.Helper()
+	s.setState(t, snap, of(snap))
+}
+
+func (s *server) setState(t *testing.T, snap *catalog.Snapshot, state *store.State) {
 	t.Helper()
 	ring, err := secret.NewKeyring(keys, catalog.SealPurpose)
 	if err != nil {
@@ -151,7 +164,7 @@ func (s *server) set(t *testing.T, snap *catalog.Snapshot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.feed.Set(snap, c)
+	s.feed.Set(snap, c, state)
 	s.holder.Set(c)
 }
 
@@ -159,9 +172,16 @@ type answer struct {
 	status int
 	tag    string
 	body   string
+	header http.Header
 }
 
 func (s *server) get(ctx context.Context, t *testing.T, e *edge, tag string) answer {
+	t.Helper()
+	return s.ask(ctx, t, e, tag, "")
+}
+
+// ask is get with a form (A-IM) in which differences are wanted.
+func (s *server) ask(ctx context.Context, t *testing.T, e *edge, tag, form string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/internal/catalog", nil)
 	if err != nil {
@@ -175,6 +195,9 @@ func (s *server) get(ctx context.Context, t *testing.T, e *edge, tag string) ans
 	if tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
+	if form != "" {
+		r.Header.Set("A-IM", form)
+	}
 	resp, err := s.Client().Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +207,7 @@ func (s *server) get(ctx context.Context, t *testing.T, e *edge, tag string) ans
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header.Get("ETag"), string(body)}
+	return answer{resp.StatusCode, resp.Header.Get("ETag"), string(body), resp.Header}
 }
 
 // open decrypts as an edge does.
@@ -294,11 +317,11 @@ func TestFeed_WaitsForAChange(t *testing.T) {
 	first := world(t, e)
 	s.set(t, first)
 	got := make(chan answer, 1)
-	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, tagOf(first)) }()
+	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, tag(first)) }()
 	next := *first
 	next.Revision = 8
 	s.set(t, &next)
-	if a := <-got; a.status != http.StatusOK || a.tag != tagOf(&next) {
+	if a := <-got; a.status != http.StatusOK || a.tag != tag(&next) {
 		t.Errorf("%d %s", a.status, a.tag)
 	}
 }
@@ -309,7 +332,7 @@ func TestFeed_AnswersNotModifiedWhenNothingHappens(t *testing.T) {
 	s := serve(t, time.Millisecond)
 	w := world(t, e)
 	s.set(t, w)
-	if a := s.get(t.Context(), t, e, tagOf(w)); a.status != http.StatusNotModified || a.body != "" || a.tag != tagOf(w) {
+	if a := s.get(t.Context(), t, e, tag(w)); a.status != http.StatusNotModified || a.body != "" || a.tag != tag(w) {
 		t.Errorf("%d %q", a.status, a.body)
 	}
 }
@@ -324,7 +347,7 @@ func TestFeed_SendsAnewWhenOnlyTheIssuerOrTheRootTenantChanged(t *testing.T) {
 	moved.Issuer, rooted.RootTenant = "https://moved.example", ""
 	for _, next := range []*catalog.Snapshot{&moved, &rooted} {
 		s.set(t, next)
-		if a := s.get(t.Context(), t, e, tagOf(before)); a.status != http.StatusOK || a.tag != tagOf(next) || a.tag == tagOf(before) {
+		if a := s.get(t.Context(), t, e, tag(before)); a.status != http.StatusOK || a.tag != tag(next) || a.tag == tag(before) {
 			t.Errorf("%d %s", a.status, a.tag)
 		}
 	}
@@ -350,7 +373,7 @@ func TestFeed_AnEdgeThatIsRemovedWhileItWaitsIsRefused(t *testing.T) {
 	first := world(t, a, b)
 	s.set(t, first)
 	got := make(chan answer, 1)
-	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, b, tagOf(first)) }()
+	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, b, tag(first)) }()
 	only := world(t, a)
 	only.Revision = 8
 	s.set(t, only)
@@ -378,7 +401,7 @@ func TestFeed_WaitingRequestsDoNotHoldUpADrain(t *testing.T) {
 	go func() { served <- listener.Serve() }()
 	s.URL = "http://" + listener.Addr().String()
 	got := make(chan answer, 1)
-	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, tagOf(first)) }()
+	go func() { got <- s.get(context.WithoutCancel(t.Context()), t, e, tag(first)) }()
 	<-entered
 	if err := listener.Shutdown(t.Context()); err != nil {
 		t.Errorf("drain: %v", err)

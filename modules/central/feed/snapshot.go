@@ -23,55 +23,68 @@ type SealedFor struct {
 // one in.
 var errNoKey = errors.New("no encryption key")
 
-// cut returns the part of a snapshot that an edge may see. cat is the same
-// snapshot compiled.
-func cut(s *catalog.Snapshot, cat *catalog.Catalog, edgeID string, seal func(id.UUID, SealedFor) ([]catalog.SealedSecret, error)) (*catalog.Snapshot, error) {
-	mine := map[string]bool{}
-	for _, t := range s.Tenants {
-		if t.Edge == edgeID {
-			mine[t.ID] = true
-		}
-	}
-	out := &catalog.Snapshot{
-		Revision: s.Revision, Issuer: s.Issuer, RootTenant: s.RootTenant,
-		Edges:       pick(s.Edges, func(e *catalog.EdgeSpec) bool { return e.ID == edgeID }),
-		Tenants:     pick(s.Tenants, func(t *catalog.TenantSpec) bool { return mine[t.ID] }),
-		Scopes:      pick(s.Scopes, func(e *catalog.ScopeSpec) bool { return mine[e.Tenant] }),
-		Resources:   pick(s.Resources, func(e *catalog.ResourceSpec) bool { return mine[e.Tenant] }),
-		Permissions: pick(s.Permissions, func(e *catalog.PermissionSpec) bool { return mine[e.Tenant] }),
-		Roles:       pick(s.Roles, func(e *catalog.RoleSpec) bool { return mine[e.Tenant] }),
-		Clients:     pick(s.Clients, func(e *catalog.ClientSpec) bool { return mine[e.Tenant] }),
-		Presets:     pick(s.Presets, func(e *catalog.PresetSpec) bool { return mine[e.Tenant] && e.Edge == edgeID }),
-		Keys:        pick(s.Keys, func(*catalog.KeySpec) bool { return true }),
-	}
-	if !mine[s.RootTenant] {
-		out.RootTenant = "" // a tenant of someone else
-	}
-	for i := range out.Keys {
-		out.Keys[i].Sealed = nil
-	}
-	type key struct{ tenant, id string }
-	used := map[key]bool{}
-	for _, p := range out.Presets {
-		used[key{p.Tenant, p.Client}] = true
-	}
-	for i := range out.Clients {
-		c := &out.Clients[i]
-		stored := c.Secrets
-		c.Secrets = nil
-		if !used[key{c.Tenant, c.ID}] {
-			continue
-		}
-		if err := reseal(c, stored, cat, seal); err != nil {
-			return nil, err
-		}
+// sealFunc encrypts a secret to an edge.
+type sealFunc func(id.UUID, SealedFor) ([]catalog.SealedSecret, error)
+
+// cut returns the part of a revision's snapshot that an edge may see.
+func cut(r *revision, edgeID string, seal sealFunc) (*catalog.Snapshot, error) {
+	s, tenants := r.snapshot, r.placement.tenants
+	mine := func(tenant string) bool { return tenants[tenant] == edgeID }
+	out := heading(r, edgeID)
+	out.Edges = pick(s.Edges, func(e *catalog.EdgeSpec) bool { return e.ID == edgeID })
+	out.Tenants = pick(s.Tenants, func(t *catalog.TenantSpec) bool { return mine(t.ID) })
+	out.Scopes = pick(s.Scopes, func(e *catalog.ScopeSpec) bool { return mine(e.Tenant) })
+	out.Resources = pick(s.Resources, func(e *catalog.ResourceSpec) bool { return mine(e.Tenant) })
+	out.Permissions = pick(s.Permissions, func(e *catalog.PermissionSpec) bool { return mine(e.Tenant) })
+	out.Roles = pick(s.Roles, func(e *catalog.RoleSpec) bool { return mine(e.Tenant) })
+	out.Clients = pick(s.Clients, func(e *catalog.ClientSpec) bool { return mine(e.Tenant) })
+	out.Presets = pick(s.Presets, func(e *catalog.PresetSpec) bool { return mine(e.Tenant) && e.Edge == edgeID })
+	out.Keys = published(s.Keys)
+	if err := resealAll(r, edgeID, out.Clients, seal); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
 
+// heading returns an edge's snapshot without any entity.
+func heading(r *revision, edgeID string) *catalog.Snapshot {
+	out := &catalog.Snapshot{Revision: r.snapshot.Revision, Issuer: r.snapshot.Issuer, RootTenant: r.snapshot.RootTenant}
+	if r.placement.tenants[out.RootTenant] != edgeID {
+		out.RootTenant = "" // a tenant of someone else
+	}
+	return out
+}
+
+// published are signing keys without their private part.
+func published(keys []catalog.KeySpec) []catalog.KeySpec {
+	out := pick(keys, func(*catalog.KeySpec) bool { return true })
+	for i := range out {
+		out[i].Sealed = nil
+	}
+	return out
+}
+
+// resealAll leaves, of the secrets of an edge's clients, those that it needs,
+// encrypted to it.
+func resealAll(r *revision, edgeID string, clients []catalog.ClientSpec, seal sealFunc) error {
+	used := r.placement.used(edgeID)
+	for i := range clients {
+		c := &clients[i]
+		stored := c.Secrets
+		c.Secrets = nil
+		if !used[c.Ref()] {
+			continue
+		}
+		if err := reseal(c, stored, r.catalog, seal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reseal encrypts a client's secrets to the edge; the compiled client has them
 // open, in the same order.
-func reseal(c *catalog.ClientSpec, stored []catalog.SealedSecret, cat *catalog.Catalog, seal func(id.UUID, SealedFor) ([]catalog.SealedSecret, error)) error {
+func reseal(c *catalog.ClientSpec, stored []catalog.SealedSecret, cat *catalog.Catalog, seal sealFunc) error {
 	t, ok := cat.Tenant(c.Tenant)
 	if !ok {
 		return fmt.Errorf("client %s/%s: no such tenant", c.Tenant, c.ID)

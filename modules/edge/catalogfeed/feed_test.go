@@ -38,6 +38,7 @@ type answer struct {
 	revision string
 	body     string
 	err      error
+	base     string // of a difference
 }
 
 func (c *central) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -51,7 +52,12 @@ func (c *central) RoundTrip(r *http.Request) (*http.Response, error) {
 		if a.err != nil {
 			return nil, a.err
 		}
-		return &http.Response{StatusCode: a.status, Header: http.Header{"Etag": {`"` + a.revision + `"`}}, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+		header := http.Header{"Etag": {`"` + a.revision + `"`}}
+		if a.base != "" {
+			header.Set("Delta-Base", `"`+a.base+`"`)
+			header.Set("IM", catalog.DeltaIM)
+		}
+		return &http.Response{StatusCode: a.status, Header: header, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -177,6 +183,64 @@ func TestFeed_FailuresKeepTheCatalogAndAreRetried(t *testing.T) {
 		f.expect(t, "", a)
 		if f.revision() != 7 {
 			t.Errorf("revision %d", f.revision())
+		}
+	}
+}
+
+func (f *fixture) renamed(t *testing.T, revision int64, name string) string {
+	t.Helper()
+	d := catalog.Delta{Put: catalog.Snapshot{Revision: revision, Issuer: "http://auth.test", RootTenant: "demo", Tenants: []catalog.TenantSpec{{ID: "demo", Name: name}}}}
+	raw, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func (f *fixture) name() string {
+	t, _ := f.deps.Catalog.Current().Tenant("demo")
+	return t.Name
+}
+
+func TestFeed_FollowsByDifferences(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	stop := f.start(t)
+	f.expect(t, "", answer{status: 200, revision: "7", body: f.snapshot(t, 7)})
+	f.expect(t, `"7"`, answer{status: 226, base: "7", revision: "8", body: f.renamed(t, 8, "eight")})
+	f.expect(t, `"8"`, answer{status: 226, base: "8", revision: "9", body: f.renamed(t, 9, "nine")})
+	f.expect(t, `"9"`, answer{status: 304, revision: "9"})
+	tenant, _ := f.deps.Catalog.Current().Tenant("demo")
+	if web, ok := tenant.Client("web"); !ok || len(web.Secrets) != 1 || f.revision() != 9 || f.name() != "nine" {
+		t.Errorf("revision %d, name %q, client %v", f.revision(), f.name(), ok)
+	}
+	<-f.central.asked
+	stop()
+	f.deps.Catalog = catalog.NewHolder()
+	if _, err := New(f.deps); err != nil || f.revision() != 9 || f.name() != "nine" {
+		t.Errorf("the copy is of revision %d, %v", f.revision(), err)
+	}
+}
+
+// After any that cannot be used all is asked for, and nothing is half applied.
+func TestFeed_ADifferenceThatDoesNotFitIsAnError(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start(t)
+	f.expect(t, "", answer{status: 200, revision: "7", body: f.snapshot(t, 7)})
+	for name, a := range map[string]answer{
+		"from another": {status: 226, base: "6", revision: "8", body: f.renamed(t, 8, "wrong")},
+		"of no form":   {status: 226, revision: "8", body: f.renamed(t, 8, "wrong")},
+		"no JSON":      {status: 226, base: "7", revision: "8", body: "<html>"},
+		"a removal of something unknown": {status: 226, base: "7", revision: "8",
+			body: strings.Replace(f.renamed(t, 8, "wrong"), `"remove":null`, `"remove":[{"kind":"nothing","id":"x"}]`, 1)},
+		"what does not compile": {status: 226, base: "7", revision: "8",
+			body: strings.Replace(f.renamed(t, 8, "wrong"), `"remove":null`, `"remove":[{"kind":"tenant","id":"demo"}]`, 1)},
+	} {
+		f.expect(t, `"7"`, a)
+		f.expect(t, "", answer{status: 200, revision: "7", body: f.snapshot(t, 7)})
+		if f.revision() != 7 || f.name() != "" {
+			t.Errorf("%s: revision %d, name %q", name, f.revision(), f.name())
 		}
 	}
 }
