@@ -44,7 +44,7 @@ func picture(t *testing.T, tab context.Context, name string) { //nolint:revive /
 		if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
 			t.Fatal(err)
 		}
-		for size, width := range map[string]int64{"phone": 390, "desktop": 1280} {
+		for size, width := range map[string]int64{"phone": 360, "desktop": 1280} {
 			do(t, tab, chromedp.EmulateViewport(width, 844))
 			png, err := chromedp.Run(tab, chromedp.FullScreenshot(100))
 			if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"versola/modules/app"
 	"versola/modules/app/apptest"
 )
@@ -65,7 +67,7 @@ func TestReset_LinkSetsThePasswordOnceAndEndsWhatTheOldOneGave(t *testing.T) {
 	b := apptest.NewBrowser(t)
 	page := b.Open(link)
 	if page.Status != http.StatusOK || page.URL.String() != s.Issuer+"/password/reset" || page.Header.Get("Referrer-Policy") != "no-referrer" ||
-		!strings.Contains(page.Header.Get("Cache-Control"), "no-store") || strings.Contains(page.Body, link[strings.LastIndexByte(link, '/')+1:]) {
+		!strings.Contains(page.Header.Get("Cache-Control"), "no-store") || strings.Contains(page.Body, link[strings.LastIndexByte(link, '/')+1:]) || !strings.Contains(page.Body, "alice@example.com") {
 		t.Errorf("%d at %s, %v", page.Status, page.URL, page.Header)
 	}
 	if p := call(t, s, alice, http.MethodGet, "/resources/bank/accounts", ""); p.Status != http.StatusOK {
@@ -317,4 +319,26 @@ func TestReset_SendsALinkInThePersonsLanguageAndNotTooOften(t *testing.T) {
 			t.Errorf("%s: %d %s", body, p.Status, p.Body)
 		}
 	}
+}
+
+func TestBrowser_ResetLinkOpenedInAnotherBrowser(t *testing.T) {
+	s := apptest.Start(t, nil)
+	admin := signInAdmin(t, s)
+	link := resetLink(t, s, admin, find(t, s, admin, "alice@"), "")
+	tab := apptest.Chromium(t)
+	do(t, tab, chromedp.Navigate(link), chromedp.WaitVisible(css("#new-password")))
+	if where, err := chromedp.Run(tab, chromedp.Location()); err != nil || where != s.Issuer+"/password/reset" {
+		t.Errorf("the token stays in the address: %s, %v", where, err)
+	}
+	picture(t, tab, "reset")
+	do(t, tab, chromedp.SendKeys(css("#new-password"), "short"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#error")))
+	picture(t, tab, "reset-short")
+	do(t, tab, chromedp.SendKeys(css("#new-password"), "chosen-by-alice-1"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#reset-done")))
+	picture(t, tab, "reset-done")
+	do(t, tab, chromedp.Navigate(link), chromedp.WaitVisible(css("#request-id")))
+	waitForText(t, tab, "This link cannot be used")
+	picture(t, tab, "reset-spent")
+	do(t, tab, chromedp.Navigate(s.Edge+"/login/demo"), chromedp.WaitVisible(css("#identifier")),
+		chromedp.SendKeys(css("#identifier"), "alice@example.com"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#password")),
+		chromedp.SendKeys(css("#password"), "chosen-by-alice-1"), chromedp.Click(css("#submit")), chromedp.WaitVisible(css("#accounts")))
 }

@@ -1,6 +1,7 @@
 package reset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,13 +34,9 @@ func (f *found) targets() []any {
 	return []any{&f.id, &f.identifiers.Phone, &f.identifiers.Email, &f.identifiers.Username}
 }
 
-// name is how the person is called at sign-in.
+// name is what the person is likely to sign in with.
 func (f *found) name() string {
-	all := f.identifiers.Identifiers()
-	if len(all) == 0 {
-		return ""
-	}
-	return all[len(all)-1].Value
+	return cmp.Or(f.identifiers.Email, f.identifiers.Phone, f.identifiers.Username)
 }
 
 // errSpent: the link does not work, or not any more.
