@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,9 +23,11 @@ import (
 	centralkeys "versola/modules/central/keys"
 	"versola/modules/central/users"
 	"versola/modules/edge"
+	"versola/platform/dpop"
 	"versola/platform/httpserver"
 	"versola/platform/outbound"
 	"versola/platform/postgres"
+	"versola/platform/replay"
 	"versola/platform/secret"
 	"versola/platform/telemetry"
 )
@@ -112,8 +116,9 @@ func (p *process) buildCentral(ctx context.Context) error {
 	p.central, err = central.New(central.Deps{
 		DB: p.db, DatabaseURL: p.cfg.Database.URL.Reveal(), Catalog: p.catalog, Clock: p.o.Clock, Random: rand.Reader,
 		Encryption: keys, Issuer: p.cfg.Auth.Issuer, RootTenant: p.cfg.Auth.RootTenant, StateDir: p.cfg.StateDir, Users: people,
-		Rules: p.rules(), KeyPolicy: centralkeys.Policy{RotateEvery: centralkeys.DefaultRotateEvery}, Revoked: p.revoked,
-		Log: p.log, Meter: p.telemetry.Meter("versola/central"),
+		Rules: p.rules(), KeyPolicy: centralkeys.Policy{RotateEvery: centralkeys.DefaultRotateEvery}, Revoked: p.revoked, URL: strings.TrimSuffix(cmp.Or(p.cfg.Central.URL, "http://"+hostPort(p.cfg.Central.Listen)), "/"),
+		Replay: replay.New(replay.Options{DB: p.db, Schema: "auth", Clock: p.o.Clock, Longest: dpop.Longest}),
+		Log:    p.log, Meter: p.telemetry.Meter("versola/central"),
 	})
 	if err != nil {
 		return err

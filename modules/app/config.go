@@ -66,6 +66,7 @@ type OTPConfig struct {
 // CentralConfig configures the administrative plane.
 type CentralConfig struct {
 	Listen         string   `yaml:"listen" default:"127.0.0.1:8090" doc:"Address of the admin API and of the feeds for edges. Not public."`
+	URL            string   `yaml:"url" doc:"Where the admin API is called, if not at http:// and central.listen: the proofs of DPoP-bound tokens name it."`
 	TrustedProxies []string `yaml:"trusted_proxies" doc:"Networks (CIDR) of the edges in front of the admin API: their X-Forwarded-For is believed, and the audit log has the address of the person."`
 }
 

@@ -96,6 +96,9 @@ func (c *Config) Validate(report func(path, message string)) {
 	if !(c.Telemetry.SampleRatio >= 0 && c.Telemetry.SampleRatio <= 1) {
 		report("telemetry.sample_ratio", "must be between 0 and 1")
 	}
+	if r.Central.URL != "" {
+		r.url("central.url", r.Central.URL)
+	}
 	r.networks("central.trusted_proxies", c.Central.TrustedProxies)
 	r.listeners()
 	r.auth()

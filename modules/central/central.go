@@ -25,6 +25,7 @@ import (
 	"versola/modules/central/store"
 	"versola/modules/central/validate"
 	"versola/platform/clock"
+	"versola/platform/dpop"
 	"versola/platform/postgres"
 	"versola/platform/secret"
 )
@@ -63,6 +64,8 @@ type Deps struct {
 	// KeyPolicy is the schedule of the signing keys.
 	KeyPolicy keys.Policy
 	Rules     validate.Rules // what configuration is validated by
+	URL       string         // where the admin API is called, without a trailing slash
+	Replay    dpop.Replay    // remembers used proofs; nil: bound tokens are refused
 	Revoked   access.Revoked // tells of tokens of administrators; nil: none is
 	// Users makes the handlers that administer people, by operationId; nil:
 	// there are none.
@@ -142,7 +145,7 @@ func (m *Module) makeAdmin() (err error) {
 	if m.Users != nil {
 		maps.Copy(handlers, m.Users(m.audit))
 	}
-	m.admin, err = admin.New(admin.Deps{Catalog: m.Catalog, Engine: m.engine, Clock: m.Clock, Revoked: m.Revoked, Once: once, Handlers: handlers})
+	m.admin, err = admin.New(admin.Deps{Catalog: m.Catalog, Engine: m.engine, Clock: m.Clock, Revoked: m.Revoked, URL: m.URL, Proofs: dpop.Guard{Replay: m.Replay}, Once: once, Handlers: handlers})
 	return err
 }
 

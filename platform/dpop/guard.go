@@ -2,6 +2,7 @@ package dpop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -61,7 +62,13 @@ func fromHeader(h http.Header, r Request) (*Proof, error) {
 	return Verify(raw, r)
 }
 
+// errNoMemory is for a guard without a memory: it lets nobody through.
+var errNoMemory = errors.New("there is no memory of used proofs")
+
 func (g Guard) use(ctx context.Context, p *Proof) error {
+	if g.Replay == nil {
+		return errNoMemory
+	}
 	fresh, err := g.Replay.Claim(ctx, replayScope, p.ID, p.Expires)
 	switch {
 	case err != nil:

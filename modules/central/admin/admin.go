@@ -14,6 +14,7 @@ import (
 	"versola/modules/central/change"
 	"versola/modules/central/openapi"
 	"versola/platform/clock"
+	"versola/platform/dpop"
 )
 
 // Deps is what the API works with.
@@ -22,6 +23,8 @@ type Deps struct {
 	Engine  *change.Engine
 	Clock   clock.Clock
 	Revoked access.Revoked     // nil: no token is
+	URL     string             // where the API is called, for the proofs of bound tokens
+	Proofs  dpop.Guard         // checks them
 	Once    *idempotency.Store // nil: Idempotency-Key is ignored
 	// Handlers serve other parts' operations, by operationId.
 	Handlers map[string]echo.HandlerFunc
@@ -42,7 +45,7 @@ func New(d Deps) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{Deps: d, gate: &access.Gate{Catalog: d.Catalog, Clock: d.Clock, Revoked: d.Revoked}, operations: operations}
+	a := &API{Deps: d, gate: &access.Gate{Catalog: d.Catalog, Clock: d.Clock, Revoked: d.Revoked, URL: d.URL, Proofs: d.Proofs}, operations: operations}
 	a.handlers = map[string]echo.HandlerFunc{
 		"overview": a.overview, "openapi": describe, "me": a.me,
 		"list-client-secrets": a.listSecrets, "create-client-secret": a.createSecret, "delete-client-secret": a.deleteSecret,

@@ -36,10 +36,12 @@ import (
 	"versola/modules/central/store"
 	"versola/modules/central/validate"
 	"versola/platform/clock"
+	"versola/platform/dpop"
 	"versola/platform/httpserver"
 	"versola/platform/jose"
 	"versola/platform/pgtest"
 	"versola/platform/postgres"
+	"versola/platform/replay"
 	"versola/platform/secret"
 )
 
@@ -61,6 +63,9 @@ type fixture struct {
 	clock   *clock.Fake
 	revoked func(sid, gid, jti, sub string, issued time.Time) bool
 }
+
+// apiURL is where the API is called, as configured.
+const apiURL = "http://central.test"
 
 type plainHasher struct{}
 
@@ -92,7 +97,8 @@ func newFixture(t *testing.T) *fixture {
 			handlers[op.ID] = func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }
 		}
 	}
-	api, err := admin.New(admin.Deps{Catalog: f.holder, Engine: f.engine, Clock: f.clock, Once: once, Handlers: handlers,
+	api, err := admin.New(admin.Deps{Catalog: f.holder, Engine: f.engine, Clock: f.clock, Once: once, Handlers: handlers, URL: apiURL,
+		Proofs: dpop.Guard{Replay: replay.New(replay.Options{DB: f.db, Schema: "auth", Clock: f.clock, Longest: dpop.Longest})},
 		Revoked: func(sid, gid, jti, sub string, issued time.Time) bool {
 			return f.revoked != nil && f.revoked(sid, gid, jti, sub, issued)
 		}})

@@ -4,7 +4,8 @@
 // "system" for the audience "central", of a person or of a service client. It
 // is verified with the deployment's keys, must not be revoked, and its client
 // must still be enabled, also when the token comes directly and not through an
-// edge.
+// edge. One that is bound to a key (RFC 9449) comes directly, with a proof for
+// this API's configured URL: an edge keeps the proofs that are made for it.
 //
 // What the caller may do is what the catalog says, by the same evaluation as at
 // an edge: an operation is the endpoint of the resource "central" that has its

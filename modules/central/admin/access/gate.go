@@ -15,6 +15,7 @@ import (
 	"versola/modules/central/catalog"
 	"versola/modules/central/openapi"
 	"versola/platform/clock"
+	"versola/platform/dpop"
 	"versola/platform/httpserver"
 	"versola/platform/jose"
 )
@@ -35,6 +36,9 @@ type Gate struct {
 	Catalog *catalog.Holder
 	Clock   clock.Clock
 	Revoked Revoked // nil: nothing is
+	// URL is where the API is called, as configured: proofs name it.
+	URL    string
+	Proofs dpop.Guard
 }
 
 // Authenticate lets known callers through and answers everyone else.
@@ -44,10 +48,12 @@ func (g *Gate) Authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if current == nil {
 			return refuse(http.StatusServiceUnavailable, "no_catalog", "the configuration is not loaded yet", nil)
 		}
-		who, err := g.caller(current, c.Request())
+		who, presented, err := g.caller(current, c.Request())
 		if err != nil {
-			c.Response().Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-			return refuse(http.StatusUnauthorized, "token_invalid", "an access token of the system tenant for the audience central is needed", err)
+			return unauthorized(c, "token_invalid", "an access token of the system tenant for the audience central is needed", "", err)
+		}
+		if err := g.held(c, presented); err != nil {
+			return err
 		}
 		httpserver.Annotate(c, slog.String("client", who.Client))
 		c.Set(callerKey, who)
@@ -101,45 +107,80 @@ type claims struct {
 	Client   string   `json:"client_id"`
 	Tenant   string   `json:"tenant"`
 	Roles    []string `json:"roles"`
+
+	Bound jose.Confirmation `json:"cnf"` // one that is not known fails
 }
 
-func (g *Gate) caller(cat *catalog.Catalog, r *http.Request) (*Caller, error) {
+// caller returns who a request's token is about, and how it was presented.
+func (g *Gate) caller(cat *catalog.Catalog, r *http.Request) (who *Caller, presented dpop.Presentation, err error) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
-		return nil, fmt.Errorf("%d Authorization headers", len(values))
+		return nil, presented, fmt.Errorf("%d Authorization headers", len(values))
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return nil, errors.New("no bearer token")
+	if !strings.EqualFold(scheme, "Bearer") && !dpop.IsScheme(scheme) {
+		return nil, presented, errors.New("neither a bearer token nor one bound to a key")
 	}
 	_, payload, err := cat.Keys().Verify(token, tokenType)
 	if err != nil {
-		return nil, err
+		return nil, presented, err
 	}
 	if _, err := jose.Members(payload); err != nil {
-		return nil, err
+		return nil, presented, err
 	}
 	var c claims
 	if err := json.Unmarshal(payload, &c); err != nil {
-		return nil, fmt.Errorf("read claims: %w", err)
+		return nil, presented, fmt.Errorf("read claims: %w", err)
 	}
 	t, ok := cat.TenantByIssuer(c.Issuer)
 	now := g.Clock.Now()
 	switch {
 	case !ok || t.ID != catalog.SystemTenant || c.Tenant != catalog.SystemTenant:
-		return nil, errors.New("another tenant's token")
+		return nil, presented, errors.New("another tenant's token")
 	case !slices.Contains(c.Audience, Audience):
-		return nil, errors.New("another audience")
+		return nil, presented, errors.New("another audience")
 	case now.Unix() >= c.Expires:
-		return nil, errors.New("expired")
+		return nil, presented, errors.New("expired")
 	case c.IssuedAt > now.Add(skew).Unix():
-		return nil, errors.New("iat is in the future")
+		return nil, presented, errors.New("iat is in the future")
 	case c.Subject == "":
-		return nil, errors.New("no subject")
+		return nil, presented, errors.New("no subject")
 	case g.Revoked != nil && g.Revoked(c.Session, c.Grant, c.ID, c.Subject, time.Unix(c.IssuedAt, 0)):
-		return nil, errors.New("revoked")
+		return nil, presented, errors.New("revoked")
 	}
-	return identify(cat, t, c)
+	presented = dpop.Presentation{Scheme: scheme, Bound: c.Bound, Request: dpop.Request{
+		Method: r.Method, URLs: []string{g.URL + r.URL.EscapedPath()}, AccessToken: token, Algorithms: t.ProofAlgs(), Now: now,
+	}}
+	who, err = identify(cat, t, c)
+	return who, presented, err
+}
+
+// held makes sure that the sender holds what the token is bound to. Errors: the
+// answer to who does not, or a fault of the memory of proofs.
+func (g *Gate) held(c echo.Context, presented dpop.Presentation) error {
+	err := g.Proofs.Prove(c.Request().Context(), c.Request().Header, presented)
+	var ofProof dpop.Refusal
+	var ofToken dpop.TokenRefusal
+	switch {
+	case errors.As(err, &ofProof):
+		return unauthorized(c, "proof_invalid", ofProof.Error(), "invalid_dpop_proof", err)
+	case errors.As(err, &ofToken):
+		return unauthorized(c, "sender_constraint", ofToken.Error(), "", err)
+	}
+	return err
+}
+
+// unauthorized answers who is not known, or does not hold what their token is
+// bound to. ofProof is the error code where a proof is wrong (RFC 9449 section
+// 7.1).
+func unauthorized(c echo.Context, reason, detail, ofProof string, cause error) error {
+	algs := `algs="` + dpop.List(jose.Algorithms()) + `"`
+	challenge := `Bearer error="invalid_token", DPoP ` + algs
+	if ofProof != "" {
+		challenge = `DPoP error="` + ofProof + `", error_description="` + detail + `", ` + algs
+	}
+	c.Response().Header().Set("WWW-Authenticate", challenge)
+	return refuse(http.StatusUnauthorized, reason, detail, cause)
 }
 
 // identify finds out whether a person or a service calls. A service's token
