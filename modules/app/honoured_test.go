@@ -34,6 +34,7 @@ func exercises() map[string]exercise {
 	all := map[string]exercise{}
 	for _, area := range []map[string]exercise{
 		clientExercises(),
+		senderExercises(),
 		lifetimeExercises(),
 		wordExercises(),
 		tenantExercises(),

@@ -171,6 +171,9 @@ func (c *check) presetClient(p problems, s *catalog.PresetSpec, client *catalog.
 	if !slices.Contains(client.GrantTypes, catalog.GrantCode) {
 		p.add("client", "%q has no grant authorization_code", s.Client)
 	}
+	if client.DPoPBound {
+		p.add("client", "%q has dpop_bound_access_tokens: an edge proves no key when it signs people in", s.Client)
+	}
 	if !slices.Contains(client.RedirectURIs, s.RedirectURI) {
 		p.add("redirect_uri", "%q is not registered with client %q", s.RedirectURI, s.Client)
 	}
