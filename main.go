@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-	"github.com/spf13/cobra"
 
 	"versola/modules/app"
 )
@@ -32,20 +31,11 @@ func run(ctx context.Context) int {
 	// happens.
 	_, _ = memlimit.Set(memlimit.WithRatio(0.9), memlimit.WithProvider(memlimit.FromCgroup))
 
-	root := &cobra.Command{
-		Use:           "versola",
-		Short:         "Versola signs people in and guards the APIs behind it",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       app.Version(),
-	}
-	admin, err := app.AdminCommand()
+	root, err := app.RootCommand()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "versola:", err)
 		return app.ExitCode(err)
 	}
-	root.AddCommand(admin, app.ServeCommand(), app.MigrateCommand(), app.ConfigCommand(), app.ApplyCommand(), app.ExportCommand(),
-		app.BootstrapCommand(), app.UsersCommand(), app.AuditCommand(), app.KeysCommand(), app.EdgeCommand(), app.VersionCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "versola:", err)
 		return app.ExitCode(err)

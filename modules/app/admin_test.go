@@ -83,6 +83,9 @@ func TestAdmin_AdministersADeploymentFromTheCommandLine(t *testing.T) {
 		{"people", "", "users list --directory demo --q alice", 0, []string{"alice"}},
 		{"audit", "", "audit list --limit 5", 0, []string{"SEQ"}},
 		{"not permitted", "", "keys rotate --set algorithms=[ES256]", 1, []string{"403"}},
+		{"nothing to send", "", "clients replace demo-web --tenant demo", 2, []string{"nothing to send"}},
+		{"nothing in a list", "", "themes list --tenant demo", 0, []string{"(none)"}},
+		{"flags before the operation", "", "-o json scopes list --tenant demo", 0, []string{`"items"`}},
 		{"no tenant", "", "clients list", 2, []string{"--tenant is needed"}},
 		{"unknown command", "", "clients frobnicate", 2, nil},
 		{"unknown flag", "", "clients list --tenant demo --wrong", 2, nil},
@@ -109,6 +112,8 @@ func TestAdmin_AdministersADeploymentFromTheCommandLine(t *testing.T) {
 
 func TestAdmin_AProfileThatIsNotSafeOrDoesNotAnswer(t *testing.T) {
 	s := apptest.Start(t, nil)
+	browser := signInAdmin(t, s)
+	mine := operatorClient(t, s, browser, "ops", "use-api")
 	wrong := newAdminShell(t, s, "ops", "not-the-secret")
 	if code, _, errs := wrong.run(t, "", "me"); code != 3 || strings.Contains(errs, "not-the-secret") {
 		t.Errorf("a wrong secret: %d %s", code, errs)
@@ -119,17 +124,25 @@ func TestAdmin_AProfileThatIsNotSafeOrDoesNotAnswer(t *testing.T) {
 	if code, _, errs := wrong.run(t, "", "me"); code != 2 || !strings.Contains(errs, "open to others") {
 		t.Errorf("a secret that others read: %d %s", code, errs)
 	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(wrong.profiles), "mine"), []byte(mine), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		profiles string
 		code     int
 		text     string
 	}{
-		"http to another machine": {"profiles: {a: {api: 'http://central.example.com', issuer: 'https://id.example.com', client_id: x, client_secret_env: HOME}}", 2, "http to another machine"},
-		"unknown member":          {"profiles: {a: {api: 'https://central.example.com', client_secret: x}}", 2, "client_secret"},
-		"no secret":               {"profiles: {a: {api: 'http://localhost:1', issuer: 'http://localhost:1', client_id: x}}", 2, "client_secret_file"},
-		"nobody there":            {"profiles: {a: {api: 'http://localhost:1', issuer: 'http://localhost:1', client_id: x, client_secret_env: HOME}}", 3, "no answer"},
-		"another issuer":          {"profiles: {a: {api: '" + s.Internal + "', issuer: '" + strings.Replace(s.Issuer, "localhost", "127.0.0.1", 1) + "', client_id: x, client_secret_env: HOME}}", 3, "another issuer"},
-		"no profile":              {"{}", 2, "no profile"},
+		"http to another machine":    {"profiles: {a: {api: 'http://central.example.com', issuer: 'https://id.example.com', client_id: x, client_secret_env: HOME}}", 2, "http to another machine"},
+		"unknown member":             {"profiles: {a: {api: 'https://central.example.com', client_secret: x}}", 2, "client_secret"},
+		"no secret":                  {"profiles: {a: {api: 'http://localhost:1', issuer: 'http://localhost:1', client_id: x}}", 2, "client_secret_file"},
+		"nobody there":               {"profiles: {a: {api: 'http://localhost:1', issuer: 'http://localhost:1', client_id: x, client_secret_env: HOME}}", 3, "does not answer"},
+		"not the API":                {"profiles: {a: {api: '" + s.Issuer + "', issuer: '" + systemIssuer(s) + "', client_id: ops, client_secret_file: mine}}", 3, "is no administration API"},
+		"a client that is not known": {"profiles: {a: {api: '" + s.Internal + "', issuer: '" + systemIssuer(s) + "', client_id: nobody, client_secret_env: HOME}}", 3, "the client is not accepted: 401 invalid_client"},
+		"unknown member's type":      {"profiles: {a: {wrong: 1}}", 2, "line 1: field wrong not found\n"},
+		"a list":                     {"profiles: [a]", 2, "cannot unmarshal !!seq"},
+		"an empty profile":           {"profiles: {a: }", 2, "api: is missing"},
+		"another issuer":             {"profiles: {a: {api: '" + s.Internal + "', issuer: '" + strings.Replace(s.Issuer, "localhost", "127.0.0.1", 1) + "', client_id: x, client_secret_env: HOME}}", 3, "another issuer"},
+		"no profiles":                {"{}", 2, "has no profiles"},
 	} {
 		if err := os.WriteFile(wrong.profiles, []byte(c.profiles), 0o600); err != nil {
 			t.Fatal(err)

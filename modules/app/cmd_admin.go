@@ -23,14 +23,17 @@ const maxBody = 256 << 20
 
 // adminRun is one run of "versola admin ...".
 type adminRun struct {
-	command                    adminapi.Command
-	profiles, profile          string
-	within                     map[string]*string // flags of the path
-	query                      map[string]*string // flags of the query
-	ifMatch, key, file, output string
-	set                        []string
-	all                        bool
+	*adminFlags
+	command            adminapi.Command
+	within             map[string]*string // flags of the path
+	query              map[string]*string // flags of the query
+	ifMatch, key, file string
+	set                []string
+	all                bool
 }
+
+// adminFlags are those of every command of "versola admin".
+type adminFlags struct{ profiles, profile, output string }
 
 // AdminCommand is "versola admin": a command for each operation of the
 // administration API. Errors: an OpenAPI document that gives no commands.
@@ -42,8 +45,9 @@ func AdminCommand() (*cobra.Command, error) {
 	var members []*cobra.Command
 	var order []string
 	groups := map[string][]*cobra.Command{}
+	shared := &adminFlags{}
 	for _, c := range commands {
-		cmd := adminOperation(c)
+		cmd := adminOperation(c, shared)
 		if c.Group == "" {
 			members = append(members, cmd)
 			continue
@@ -61,6 +65,13 @@ func AdminCommand() (*cobra.Command, error) {
 		members = append(members, g)
 	}
 	cmd := group("admin", "Administer a deployment through its API", members...)
+	f := cmd.PersistentFlags()
+	f.StringVar(&shared.profiles, "profile-file", "", "file of profiles; default: versola/profiles.yaml in the user's configuration directory")
+	f.StringVar(&shared.profile, "profile", "", "profile of the file; default: its only one, else \"default\"")
+	f.StringVarP(&shared.output, "output", "o", "", "table, json or yaml; default: table for lists, else yaml")
+	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{adminapi.Table, adminapi.JSON, adminapi.YAML}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		return nil, fmt.Errorf("complete --output: %w", err)
+	}
 	cmd.Long = `Administer a running deployment through its API, with the rights of a service client.
 
 Where it is and who calls says a profile of the file --profile-file (mode 0600):
@@ -78,8 +89,8 @@ deployment does not answer, or does not accept the client.`
 	return cmd, nil
 }
 
-func adminOperation(c adminapi.Command) *cobra.Command {
-	run := &adminRun{command: c, within: map[string]*string{}, query: map[string]*string{}}
+func adminOperation(c adminapi.Command, shared *adminFlags) *cobra.Command {
+	run := &adminRun{adminFlags: shared, command: c, within: map[string]*string{}, query: map[string]*string{}}
 	use := c.Name
 	for _, a := range c.Args {
 		use += " " + strings.ToUpper(a)
@@ -87,9 +98,6 @@ func adminOperation(c adminapi.Command) *cobra.Command {
 	cmd := withUsageErrors(&cobra.Command{Use: use, Short: c.Summary, Args: cobra.ExactArgs(len(c.Args)),
 		RunE: func(cmd *cobra.Command, args []string) error { return run.do(cmd, args) }})
 	f := cmd.Flags()
-	f.StringVar(&run.profiles, "profile-file", "", "file of profiles; default: versola/profiles.yaml in the user's configuration directory")
-	f.StringVar(&run.profile, "profile", "", "profile of the file; default: its only one, else \"default\"")
-	f.StringVarP(&run.output, "output", "o", "", "table, json or yaml; default: table for lists, else yaml")
 	for _, name := range c.Flags {
 		run.within[name] = f.String(name, "", "the "+name+" that it is within; required")
 	}
@@ -191,6 +199,9 @@ func (r *adminRun) parameters(args []string) (map[string]string, url.Values, err
 
 func (r *adminRun) body(standard io.Reader) ([]byte, error) {
 	var raw []byte
+	if r.command.NeedsBody && r.file == "" && len(r.set) == 0 {
+		return nil, errors.New("there is nothing to send: -f FILE, --set MEMBER=VALUE, or both")
+	}
 	if r.file != "" {
 		in, err := openLines(r.file, standard)
 		if err != nil {

@@ -37,7 +37,7 @@ func ExitCode(err error) int {
 		return 0
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, adminapi.ErrUnreachable):
+	case errors.Is(err, adminapi.ErrUnreachable), errors.Is(err, adminapi.ErrNotAccepted):
 		return exitUnreachable
 	}
 	// cobra's own errors of the root command have no type.
@@ -49,8 +49,12 @@ func ExitCode(err error) int {
 	return exitProblem
 }
 
-// withUsageErrors marks a command's mistakes in flags and arguments as such.
+// withUsageErrors marks a command's mistakes in flags and arguments as such,
+// and completes names of files only where an argument is one.
 func withUsageErrors(cmd *cobra.Command) *cobra.Command {
+	if !strings.Contains(cmd.Use, "FILE") {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -87,6 +87,39 @@ func TestPrint_YAMLKeepsTheOrderOfMembers(t *testing.T) {
 	}
 }
 
+func TestPrint_TableHasAColumnForEachMemberThatFits(t *testing.T) {
+	list := func(items ...string) *adminapi.Answer {
+		return &adminapi.Answer{Body: []byte(`{"items":[` + strings.Join(items, ",") + `]}`), Header: http.Header{"Content-Type": {"application/json"}}}
+	}
+	long := strings.Repeat("x", 300)
+	for name, c := range map[string]struct {
+		answer *adminapi.Answer
+		want   string
+	}{
+		"nothing":       {list(), "(none)\n"},
+		"empty objects": {list(`{}`), "\n\n"},
+		"numbers and truth values": {list(`{"id":"a","n":1.5,"on":true,"no":null}`, `{"id":"bb","on":false,"n":12345678901234567890}`),
+			"ID  N                     ON     NO\na   1.5                   true\nbb  12345678901234567890  false\n"},
+		"texts by language and lists of texts": {list(`{"id":"a","name":{"en":"Shop","ru":"Магазин"},"scopes":["x","y"],"e":[]}`),
+			"ID  NAME                 SCOPES  E\na   en=Shop, ru=Магазин  x, y\n"},
+		"objects are left out":           {list(`{"id":"a","meta":{"version":1},"endpoints":[{"id":"x"}]}`), "ID\na\n"},
+		"wide characters take two":       {list(`{"a":"日本","b":"x"}`, `{"a":"abc","b":"y"}`), "A     B\n日本  x\nabc   y\n"},
+		"combining ones take none":       {list(`{"a":"e\u0301","b":"x"}`, `{"a":"ab","b":"y"}`), "A   B\ne\u0301   x\nab  y\n"},
+		"a long one is cut":              {list(`{"a":"`+long+`","b":"1"}`, `{"a":"s","b":"2"}`), "A" + strings.Repeat(" ", 49) + "B\n" + long[:47] + "…  1\ns" + strings.Repeat(" ", 49) + "2\n"},
+		"a wide long one is cut between": {list(`{"a":"`+strings.Repeat("日", 100)+`"}`, `{"a":"s"}`), "A\n" + strings.Repeat("日", 23) + "…\ns\n"},
+		"hashes have no column":          {list(`{"a":"1","hash":"`+long+`"}`, `{"a":"2","hash":"`+long+`"}`), "A\n1\n2\n"},
+		"newlines do not break the line": {list(`{"a":"x\ny\tz"}`), "A\nx\ufffdy\ufffdz\n"},
+	} {
+		var out bytes.Buffer
+		if err := adminapi.Print(&out, c.answer, adminapi.Table); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(c.want, out.String()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func FuzzBody(f *testing.F) {
 	f.Add([]byte("id: a"), "a.b=1")
 	f.Add([]byte(`{"a":[1]}`), "a.=x")

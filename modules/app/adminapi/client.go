@@ -25,9 +25,13 @@ const (
 	maxDocument = 1 << 20
 )
 
-// ErrUnreachable is the cause when the deployment does not answer, or does not
-// know the caller: nothing was refused on its merits.
-var ErrUnreachable = errors.New("no answer")
+// Causes when nothing was refused on its merits.
+var (
+	// ErrUnreachable: the deployment does not answer as one.
+	ErrUnreachable = errors.New("the deployment does not answer")
+	// ErrNotAccepted: it does not know the client, or refuses its secret.
+	ErrNotAccepted = errors.New("the client is not accepted")
+)
 
 // Problem is a refusal (RFC 9457).
 type Problem struct {
@@ -52,7 +56,11 @@ func (p *Problem) Error() string {
 		fmt.Fprintf(&b, " (%s)", Printable(p.Reason))
 	}
 	for _, e := range p.Errors {
-		fmt.Fprintf(&b, "\n  %s: %s", Printable(e.Pointer), Printable(e.Detail))
+		b.WriteString("\n  ")
+		if e.Pointer != "" { // else it is about the whole
+			b.WriteString(Printable(e.Pointer) + ": ")
+		}
+		b.WriteString(Printable(e.Detail))
 	}
 	return b.String()
 }
@@ -95,8 +103,8 @@ type Answer struct {
 	Body   []byte
 }
 
-// Do calls the API with a token. Errors: a [*Problem] for a refusal,
-// [ErrUnreachable] wrapped.
+// Do calls the API with a token. Errors: a [*Problem] for a refusal;
+// [ErrUnreachable] and [ErrNotAccepted], wrapped.
 func (c *Client) Do(ctx context.Context, call Call) (*Answer, error) {
 	if c.token == "" {
 		if err := c.authenticate(ctx); err != nil {
@@ -115,22 +123,22 @@ func (c *Client) Do(ctx context.Context, call Call) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case a.Status == http.StatusUnauthorized:
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, problem(a))
-	case a.Status >= 300:
-		return nil, problem(a)
+	if a.Status < 300 {
+		return a, nil
 	}
-	return a, nil
-}
-
-func problem(a *Answer) *Problem {
 	p := &Problem{}
-	if json.Unmarshal(a.Body, p) != nil || p.Title == "" {
-		p = &Problem{Title: http.StatusText(a.Status)}
+	media, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
+	read := media == "application/problem+json" && json.Unmarshal(a.Body, p) == nil
+	// The API's own refusals have a reason; another listener knows no such path.
+	if !read || a.Status == http.StatusNotFound && p.Reason == "" {
+		return nil, fmt.Errorf("%w: %d %s from %s, which is no administration API: see api in the profile",
+			ErrUnreachable, a.Status, http.StatusText(a.Status), c.profile.API)
 	}
 	p.Status = a.Status
-	return p
+	if a.Status == http.StatusUnauthorized {
+		return nil, fmt.Errorf("%w: %w", ErrNotAccepted, p)
+	}
+	return nil, p
 }
 
 func (c *Client) send(r *http.Request, most int64) (*Answer, error) {
@@ -171,8 +179,12 @@ func (c *Client) authenticate(ctx context.Context) error {
 		Token string `json:"access_token"`
 		Error string `json:"error"`
 	}
-	if err := json.Unmarshal(a.Body, &answer); err != nil || a.Status != http.StatusOK || answer.Token == "" {
-		return fmt.Errorf("%w: %d %s", ErrUnreachable, a.Status, Printable(answer.Error))
+	err = json.Unmarshal(a.Body, &answer)
+	switch {
+	case err == nil && a.Status >= 400 && a.Status < 500 && answer.Error != "":
+		return fmt.Errorf("%w: %d %s", ErrNotAccepted, a.Status, Printable(answer.Error))
+	case err != nil || a.Status != http.StatusOK || answer.Token == "":
+		return fmt.Errorf("%w: %d %s without a token", ErrUnreachable, a.Status, http.StatusText(a.Status))
 	}
 	c.token = answer.Token
 	return nil

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -21,14 +19,8 @@ const (
 	YAML  = "yaml"
 )
 
-const (
-	// maxColumns is what a terminal's line has room for.
-	maxColumns = 6
-	// maxCell bounds a cell of a table, in characters.
-	maxCell = 48
-	// maxPages ends a list that never does.
-	maxPages = 100_000
-)
+// maxPages ends a list that never does.
+const maxPages = 100_000
 
 // Body makes the JSON object that is sent: raw, in YAML or JSON, with members
 // set by "a.b=VALUE". Errors: what is no object, a member below one that is
@@ -183,56 +175,4 @@ func block(n *yaml.Node) {
 	for _, c := range n.Content {
 		block(c)
 	}
-}
-
-// printTable writes items a line each, with the members that are text, numbers
-// or truth values as columns.
-func printTable(w io.Writer, list page) error {
-	var columns []string
-	rows := make([]map[string]string, len(list.Items))
-	for i, item := range list.Items {
-		var n yaml.Node
-		if err := yaml.Unmarshal(escaped(item), &n); err != nil {
-			return fmt.Errorf("read an item: %w", err)
-		}
-		rows[i] = map[string]string{}
-		if len(n.Content) == 0 || n.Content[0].Kind != yaml.MappingNode {
-			return errors.New("read an item: it is no object")
-		}
-		for j := 0; j+1 < len(n.Content[0].Content); j += 2 {
-			name, value := n.Content[0].Content[j].Value, n.Content[0].Content[j+1]
-			if value.Kind != yaml.ScalarNode {
-				continue
-			}
-			rows[i][name] = cell(value.Value)
-			if !slices.Contains(columns, name) && len(columns) < maxColumns {
-				columns = append(columns, name)
-			}
-		}
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, strings.ToUpper(strings.Join(columns, "\t")))
-	for _, row := range rows {
-		cells := make([]string, len(columns))
-		for i, c := range columns {
-			cells[i] = row[c]
-		}
-		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
-	}
-	if err := t.Flush(); err != nil {
-		return fmt.Errorf("write a table: %w", err)
-	}
-	if list.Next != "" {
-		_, err := fmt.Fprintf(w, "more: --after %s, or --all\n", Printable(list.Next))
-		return err
-	}
-	return nil
-}
-
-func cell(text string) string {
-	text = Printable(text)
-	if runes := []rune(text); len(runes) > maxCell {
-		return string(runes[:maxCell-1]) + "…"
-	}
-	return text
 }

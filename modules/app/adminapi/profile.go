@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,6 +37,8 @@ type Profile struct {
 	ca     []byte
 }
 
+var goType = regexp.MustCompile(` (in|into) (type )?(struct \{.*\}|map\[.*|adminapi\.\w+)`)
+
 // DefaultProfiles is where profiles are looked for.
 func DefaultProfiles() (string, error) {
 	dir, err := os.UserConfigDir()
@@ -59,7 +62,11 @@ func ReadProfile(file, name string, getenv func(string) string) (*Profile, error
 	d := yaml.NewDecoder(bytes.NewReader(raw))
 	d.KnownFields(true)
 	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read %s: %w", file, err)
+		// The library names the Go types.
+		return nil, fmt.Errorf("read %s: %s", file, goType.ReplaceAllString(err.Error(), ""))
+	}
+	if len(doc.Profiles) == 0 {
+		return nil, fmt.Errorf("%s has no profiles", file)
 	}
 	names := slices.Sorted(maps.Keys(doc.Profiles))
 	switch {
@@ -69,8 +76,11 @@ func ReadProfile(file, name string, getenv func(string) string) (*Profile, error
 	default:
 		name = "default"
 	}
-	p := doc.Profiles[name]
-	if p == nil {
+	p, known := doc.Profiles[name]
+	if known && p == nil {
+		p = &Profile{}
+	}
+	if !known {
 		return nil, fmt.Errorf("%s has no profile %q; it has: %s", file, name, strings.Join(names, ", "))
 	}
 	if err := p.complete(filepath.Dir(file), getenv); err != nil {
@@ -145,9 +155,13 @@ func beside(dir, file string) string {
 
 // readPrivate reads a file that nobody but its owner may reach.
 func readPrivate(file string) ([]byte, error) {
+	// Looked at first: opening a pipe waits for somebody who writes to it.
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", file)
+	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()

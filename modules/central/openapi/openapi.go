@@ -32,6 +32,7 @@ type Operation struct {
 	// Versioned operations need the ETag of what they change in If-Match.
 	Versioned bool
 	Body      string // media type of what is sent; "" for nothing
+	NeedsBody bool   // what is sent cannot be left out
 }
 
 // operation is what is read of one; the rest is for readers and validators.
@@ -44,7 +45,8 @@ type operation struct {
 
 	Parameters  []parameter `yaml:"parameters"`
 	RequestBody struct {
-		Content map[string]yaml.Node `yaml:"content"`
+		Required bool                 `yaml:"required"`
+		Content  map[string]yaml.Node `yaml:"content"`
 	} `yaml:"requestBody"`
 }
 
@@ -86,7 +88,7 @@ func Operations() ([]Operation, error) {
 			seen[o.ID] = path
 			op := Operation{ID: o.ID, Method: strings.ToUpper(method), Path: path, Filtered: o.Filtered, Summary: o.Summary,
 				Public: o.Security != nil && len(*o.Security) == 0, Tag: strings.Join(o.Tags, " "),
-				Body: strings.Join(slices.Sorted(maps.Keys(o.RequestBody.Content)), " ")}
+				Body: strings.Join(slices.Sorted(maps.Keys(o.RequestBody.Content)), " "), NeedsBody: o.RequestBody.Required}
 			for _, p := range o.Parameters {
 				op.Idempotent = op.Idempotent || p.Ref == idempotencyKey
 				op.Versioned = op.Versioned || p.Ref == ifMatch
