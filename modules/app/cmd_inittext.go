@@ -81,6 +81,11 @@ central:
   listen: {{if .Production}}":8090" # reachable by the edges, through the cluster's network alone{{else}}127.0.0.1:8090{{end}}
   # Networks of the edges that administrators come through: the audit log then has the administrator's address, not the edge's.
   trusted_proxies: {{if .Edge}}[127.0.0.0/8]{{else}}[] # [10.0.0.0/8]{{end}}
+  # Signing keys: how long one signs (0: rotated by hand), is published before, and is published after.
+  keys:
+    rotate_every: 2160h
+    publish_for: 24h
+    retire_after: 25h
 {{- end}}
 {{- if .Edge}}
 

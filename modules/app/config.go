@@ -1,6 +1,9 @@
 package app
 
 import (
+	"time"
+
+	"versola/modules/central/keys"
 	"versola/platform/config"
 	"versola/platform/secret"
 )
@@ -65,9 +68,22 @@ type OTPConfig struct {
 
 // CentralConfig configures the administrative plane.
 type CentralConfig struct {
-	Listen         string   `yaml:"listen" default:"127.0.0.1:8090" doc:"Address of the admin API and of the feeds for edges. Not public."`
-	URL            string   `yaml:"url" doc:"Where the admin API is called, if not at http:// and central.listen: the proofs of DPoP-bound tokens name it."`
-	TrustedProxies []string `yaml:"trusted_proxies" doc:"Networks (CIDR) of the edges in front of the admin API: their X-Forwarded-For is believed, and the audit log has the address of the person."`
+	Listen         string            `yaml:"listen" default:"127.0.0.1:8090" doc:"Address of the admin API and of the feeds for edges. Not public."`
+	URL            string            `yaml:"url" doc:"Where the admin API is called, if not at http:// and central.listen: the proofs of DPoP-bound tokens name it."`
+	TrustedProxies []string          `yaml:"trusted_proxies" doc:"Networks (CIDR) of the edges in front of the admin API: their X-Forwarded-For is believed, and the audit log has the address of the person."`
+	Keys           SigningKeysConfig `yaml:"keys" doc:"The schedule of the signing keys, of the whole deployment."`
+}
+
+// SigningKeysConfig is the schedule of the signing keys.
+type SigningKeysConfig struct {
+	RotateEvery time.Duration `yaml:"rotate_every" default:"2160h" doc:"How long a key signs, 24h to 17520h. 0: keys are rotated by hand alone."`
+	PublishFor  time.Duration `yaml:"publish_for" default:"24h" doc:"How long the schedule publishes a key before it signs, 10m to 720h: longer than relying parties keep the key set."`
+	RetireAfter time.Duration `yaml:"retire_after" default:"25h" doc:"How long a key is published after it signed last, 25h to 2160h: longer than any token lives."`
+}
+
+// policy is the schedule as central takes it.
+func (c SigningKeysConfig) policy() keys.Policy {
+	return keys.Policy{RotateEvery: c.RotateEvery, PublishFor: c.PublishFor, RetireAfter: c.RetireAfter}
 }
 
 // EdgeConfig configures an edge.

@@ -100,6 +100,7 @@ func (c *Config) Validate(report func(path, message string)) {
 		r.url("central.url", r.Central.URL)
 	}
 	r.networks("central.trusted_proxies", c.Central.TrustedProxies)
+	c.Central.Keys.policy().Check(func(setting, message string) { report("central.keys."+setting, message) })
 	r.listeners()
 	r.auth()
 	r.edge()

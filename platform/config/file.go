@@ -263,6 +263,8 @@ func scalarOf(k kind, node *yaml.Node) bool {
 		return tag == "!!float" || tag == "!!int"
 	case kindBool:
 		return tag == "!!bool"
+	case kindDuration:
+		return tag == "!!str" || tag == "!!int" // 0 is one
 	default:
 		return tag == "!!str"
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"versola/platform/secret"
 )
@@ -16,6 +17,7 @@ const (
 	kindInt
 	kindFloat
 	kindBool
+	kindDuration
 	kindSecret
 	kindStrings
 	kindSecrets
@@ -31,6 +33,8 @@ func (k kind) wanted() string {
 		return "a number"
 	case kindBool:
 		return "true or false"
+	case kindDuration:
+		return "a duration such as 90s, 10m or 24h"
 	case kindStrings, kindSecrets:
 		return "a list"
 	case kindStruct:
@@ -111,6 +115,8 @@ func kindOf(t reflect.Type) kind {
 		return kindSecrets
 	case reflect.TypeFor[[]string]():
 		return kindStrings
+	case reflect.TypeFor[time.Duration]():
+		return kindDuration
 	}
 	switch t.Kind() { //nolint:exhaustive // the rest is refused
 	case reflect.String:

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -45,6 +46,12 @@ func assign(v reflect.Value, k kind, text string) string {
 			return mustBe(k, text)
 		}
 		v.SetBool(text == "true")
+	case kindDuration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return mustBe(k, text)
+		}
+		v.SetInt(int64(d))
 	case kindStrings, kindSecrets:
 		return assignList(v, strings.Split(text, ","))
 	case kindStruct:

@@ -38,6 +38,7 @@ auth:
 central:
   {{- $central := dict "listen" ":8090" "url" (printf "http://%s-auth-internal.%s.svc:8090" (include "versola.fullname" .root) .root.Release.Namespace) -}}
   {{- with $v.centralTrustedProxies }}{{ $_ := set $central "trusted_proxies" . }}{{ end -}}
+  {{- with $v.signingKeys }}{{ $_ := set $central "keys" (dict "rotate_every" .rotateEvery "publish_for" .publishFor "retire_after" .retireAfter) }}{{ end -}}
   {{- toYaml $central | nindent 2 }}
 {{- if eq (include "versola.seeds" .) "true" }}
 edge:

@@ -9,7 +9,7 @@
 //   - a key is published before it signs, for longer than a relying party may
 //     keep the key set ([MinPublish]), unless an operator cannot wait;
 //   - a key that no longer signs is published until the longest-lived token that
-//     it can have signed has expired ([retireAfter]);
+//     it can have signed has expired ([MinRetire]);
 //   - there is one active key and at most one next key for an algorithm; the
 //     database's indexes hold this, and the change from one to the other is one
 //     transaction, so that every process agrees: the catalog brings it to all of

@@ -26,18 +26,19 @@ const (
 	MinPublish = 10 * time.Minute
 	// MaxPublish is the most: an operator who wants more has mistyped.
 	MaxPublish = 30 * 24 * time.Hour
-	// retireAfter is longer than any token lives: validation allows 24 hours,
-	// and an hour covers clocks and processes that were late to learn of it.
-	retireAfter = 25 * time.Hour
-	// scheduledPublish is how early the schedule publishes: relying parties
-	// that look once a day are in time.
-	scheduledPublish = 24 * time.Hour
+	// MinRetire is longer than any token lives: validation allows 24 hours, and
+	// an hour covers clocks and processes that were late to learn of it.
+	MinRetire = 25 * time.Hour
+	// MaxRetire bounds how many keys are published at once.
+	MaxRetire = 90 * 24 * time.Hour
+	// MinRotate is the fastest: no more than a few keys overlap.
+	MinRotate = 24 * time.Hour
+	// MaxRotate is the slowest: of a key of two years nobody knows how it is
+	// replaced.
+	MaxRotate = 2 * 365 * 24 * time.Hour
 	// tickEvery is how often a process looks for what is due.
 	tickEvery = 20 * time.Second
 )
-
-// DefaultRotateEvery is the schedule where none is configured.
-const DefaultRotateEvery = 90 * 24 * time.Hour
 
 // Errors of this package.
 var (
@@ -50,6 +51,27 @@ var (
 type Policy struct {
 	// RotateEvery is how long a key signs; 0: only by hand.
 	RotateEvery time.Duration
+	// PublishFor is how long the schedule publishes a key before it signs, for
+	// relying parties that look seldom; 0: [MinPublish].
+	PublishFor time.Duration
+	// RetireAfter is how long a key is published after it signed last; 0:
+	// [MinRetire].
+	RetireAfter time.Duration
+}
+
+// Check reports what is wrong with a policy, by the name of the setting.
+func (p Policy) Check(report func(setting, message string)) {
+	if p.RotateEvery != 0 && (p.RotateEvery < MinRotate || p.RotateEvery > MaxRotate) {
+		report("rotate_every", fmt.Sprintf("must be 0 (only by hand), or from %s to %s", MinRotate, MaxRotate))
+	}
+	if p.PublishFor < MinPublish || p.PublishFor > MaxPublish {
+		report("publish_for", fmt.Sprintf("must be from %s to %s", MinPublish, MaxPublish))
+	} else if p.RotateEvery > 0 && p.PublishFor >= p.RotateEvery {
+		report("publish_for", "must be shorter than rotate_every: the key after the next would be published before the next signs")
+	}
+	if p.RetireAfter < MinRetire || p.RetireAfter > MaxRetire {
+		report("retire_after", fmt.Sprintf("must be from %s, which is longer than any token lives, to %s", MinRetire, MaxRetire))
+	}
 }
 
 // Deps is what a [Rotator] works with.
@@ -76,6 +98,8 @@ func New(d Deps) (*Rotator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encryption keys: %w", err)
 	}
+	d.Policy.PublishFor = max(MinPublish, d.Policy.PublishFor)
+	d.Policy.RetireAfter = max(MinRetire, d.Policy.RetireAfter)
 	return &Rotator{Deps: d, keyring: keyring}, nil
 }
 

@@ -49,7 +49,7 @@ func newFixture(t *testing.T, every time.Duration) *fixture {
 
 func (f *fixture) process(t *testing.T, every time.Duration) *keys.Rotator {
 	t.Helper()
-	r, err := keys.New(keys.Deps{DB: f.db, Encryption: encryption, Clock: f.clock, Log: slog.New(slog.DiscardHandler), Audit: f.audit, Policy: keys.Policy{RotateEvery: every}})
+	r, err := keys.New(keys.Deps{DB: f.db, Encryption: encryption, Clock: f.clock, Log: slog.New(slog.DiscardHandler), Audit: f.audit, Policy: keys.Policy{RotateEvery: every, PublishFor: min(24*time.Hour, every/4)}})
 	if err != nil {
 		t.Fatal(err)
 	}

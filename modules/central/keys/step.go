@@ -112,7 +112,7 @@ func (s *step) due() error {
 		switch {
 		case k.State == catalog.KeyNext && s.passed(k):
 			if was, ok := s.find(k.Alg, catalog.KeyActive); ok {
-				if err := s.exec("retiring", was.ID, k.Alg, "", toRetired, was.ID, s.now, s.now.Add(retireAfter)); err != nil {
+				if err := s.exec("retiring", was.ID, k.Alg, "", toRetired, was.ID, s.now, s.now.Add(s.r.Policy.RetireAfter)); err != nil {
 					return err
 				}
 			}
@@ -143,19 +143,14 @@ func (s *step) aged(k Key) bool {
 		since = *k.ActiveSince
 	}
 	_, begun := s.find(k.Alg, catalog.KeyNext)
-	return !begun && !s.now.Before(since.Add(s.r.Policy.RotateEvery).Add(-s.lead()))
-}
-
-// lead is how early the schedule publishes a key.
-func (s *step) lead() time.Duration {
-	return max(MinPublish, min(scheduledPublish, s.r.Policy.RotateEvery/4))
+	return !begun && !s.now.Before(since.Add(s.r.Policy.RotateEvery).Add(-s.r.Policy.PublishFor))
 }
 
 // scheduled publishes the keys that the schedule wants.
 func (s *step) scheduled() error {
 	for _, k := range slices.Clone(s.keys) {
 		if s.aged(k) {
-			if err := s.publish(k.Alg, s.now.Add(s.lead())); err != nil {
+			if err := s.publish(k.Alg, s.now.Add(s.r.Policy.PublishFor)); err != nil {
 				return err
 			}
 		}
