@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ const (
 	maxRoleTenants = 100
 	maxRoles       = 100 // in one tenant
 	maxRoleName    = 128
+	// maxNumber is the greatest whole number that every reader of JSON keeps
+	// exactly (RFC 8259 section 6); greater ones are identifiers, which are text.
+	maxNumber = 1 << 53
 )
 
 // ownClaims are members of a person, not free claims.
@@ -110,7 +114,7 @@ func checkClaims(claims map[string]any, fail func(pointer, format string, args .
 		case name == "name" && len(text) > maxName:
 			fail(pointer, "has at most %d bytes", maxName)
 		case !cleanClaim(value, maxClaimDepth):
-			fail(pointer, "holds a control character, a text of more than %d bytes, or is nested more than %d deep", maxClaimText, maxClaimDepth)
+			fail(pointer, "holds a character or a number that cannot be kept, a text of more than %d bytes, or is nested more than %d deep", maxClaimText, maxClaimDepth)
 		}
 	}
 }
@@ -120,7 +124,12 @@ func checkClaims(claims map[string]any, fail func(pointer, format string, args .
 func cleanClaim(value any, depth int) bool {
 	switch v := value.(type) {
 	case string:
-		return len(v) <= maxClaimText && utf8.ValidString(v) && !strings.ContainsFunc(v, func(r rune) bool { return unicode.IsControl(r) && r != '\n' })
+		return len(v) <= maxClaimText && utf8.ValidString(v) &&
+			!strings.ContainsFunc(v, func(r rune) bool { return unicode.IsControl(r) && r != '\n' || r == utf8.RuneError })
+	case json.Number:
+		return keptExactly(v)
+	case float64:
+		return math.Abs(v) <= maxNumber
 	case []any:
 		return depth > 1 && !slices.ContainsFunc(v, func(e any) bool { return !cleanClaim(e, depth-1) })
 	case map[string]any:
@@ -164,11 +173,27 @@ func checkRoles(roles map[string][]string, fail func(pointer, format string, arg
 	}
 }
 
+// keptExactly tells whether a number comes back as it was written: a whole one
+// exactly, another as near as readers of JSON keep it.
+func keptExactly(n json.Number) bool {
+	if !strings.ContainsAny(n.String(), ".eE") {
+		whole, err := n.Int64()
+		return err == nil && whole <= maxNumber && whole >= -maxNumber
+	}
+	f, err := n.Float64()
+	mantissa, _, _ := strings.Cut(strings.ToLower(n.String()), "e")
+	return err == nil && math.Abs(f) <= maxNumber && (f != 0 || !strings.ContainsAny(mantissa, "123456789"))
+}
+
 // plainText tells whether s is 1 to most bytes of text without control and
 // formatting characters.
 func plainText(s string, most int) bool {
-	return s != "" && len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) })
+	return s != "" && len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, notGraphic)
 }
+
+// notGraphic tells whether a character is not to be seen, or stands where a
+// decoder found something that was none.
+func notGraphic(r rune) bool { return !unicode.IsGraphic(r) || r == utf8.RuneError }
 
 func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)

@@ -105,7 +105,7 @@ func ParseEmail(text string) (string, error) {
 		return "", ErrEmail
 	}
 	for _, r := range text {
-		if unicode.IsSpace(r) || !unicode.IsGraphic(r) || strings.ContainsRune(`"(),:;<>[\]`, r) {
+		if unicode.IsSpace(r) || notGraphic(r) || strings.ContainsRune(`"(),:;<>[\]`, r) {
 			return "", ErrEmail
 		}
 	}

@@ -29,6 +29,9 @@ const (
 	importRetries = 3
 )
 
+// byteOrderMark is what some editors begin a file with; it says nothing.
+const byteOrderMark = "\ufeff"
+
 // Document describes a person, as the administration API and imports have it.
 type Document struct {
 	ID            *id.UUID            `json:"id,omitempty"`
@@ -67,25 +70,6 @@ func (d *Document) New(directory string, now time.Time, adopt func(string) (stri
 		}
 	}
 	return n, problems
-}
-
-// Decode reads a JSON document strictly: unknown members, members that stand
-// there twice, and anything behind are refused.
-func Decode(raw []byte, into any) []Problem {
-	if p := doubled(raw); p != nil {
-		return []Problem{*p}
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &wrong):
-		return []Problem{{pointerOf(wrong.Field), "is of the wrong type: " + wrong.Value}}
-	case err != nil:
-		return []Problem{{"", "is not such a document: " + err.Error()}}
-	}
-	return nil
 }
 
 // ImportOptions say how an import goes.
@@ -135,6 +119,9 @@ type Summary struct {
 // then of the lines that are settled.
 func (s *Store) Import(ctx context.Context, r io.Reader, o ImportOptions) (Summary, error) {
 	in := bufio.NewReaderSize(r, maxLine+1)
+	if mark, err := in.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = in.Discard(len(byteOrderMark)) // what was peeked at is there
+	}
 	im := &importer{store: s, o: o}
 	for number := int64(1); ; number++ {
 		raw, long, err := readLine(in)

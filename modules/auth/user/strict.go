@@ -6,11 +6,62 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth bounds how deep a document may be nested before it is decoded.
 const maxDepth = 16
+
+// Decode reads a JSON document strictly: what is not UTF-8, unknown members,
+// members that stand there twice, and anything behind are refused. Numbers of
+// free values stay as they are written.
+func Decode(raw []byte, into any) []Problem {
+	if !utf8.Valid(raw) {
+		return []Problem{{"", "is not UTF-8"}}
+	}
+	if p := doubled(raw); p != nil {
+		return []Problem{*p}
+	}
+	err := strictly(raw, into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		return []Problem{{pointerOf(wrong.Field), "is of the wrong type: " + wrong.Value}}
+	case err != nil:
+		if name := culprit(raw, into); name != "" {
+			return []Problem{{"/" + escapePointer(name), "cannot be read: " + err.Error()}}
+		}
+		return []Problem{{"", "is not such a document: " + err.Error()}}
+	}
+	return nil
+}
+
+func strictly(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// culprit returns the member that alone is refused, where the decoder does not
+// say (it does not where a value reads itself), or "".
+func culprit(raw []byte, into any) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		one, err := json.Marshal(map[string]json.RawMessage{name: members[name]})
+		if err == nil && strictly(one, reflect.New(reflect.TypeOf(into).Elem()).Interface()) != nil {
+			return name
+		}
+	}
+	return ""
+}
 
 // doubled returns what is wrong with the form of a JSON document: a member that
 // stands in an object twice (RFC 8259 section 4 leaves open which one counts),

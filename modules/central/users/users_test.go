@@ -338,6 +338,8 @@ func TestUsers_RefusesBadDocumentsByPointer(t *testing.T) {
 		"the same role twice":         {`{"username":"a","roles":{"one":["reader","reader"]}}`, 422, []string{"/roles/one/1"}},
 		"protocol claims":             {`{"username":"a","claims":{"iss":"x","a b":1,"deep":{"a":{"b":{"c":{"d":1}}}}}}`, 422, []string{"/claims/a b", "/claims/deep", "/claims/iss"}},
 		"a NUL":                       {`{"username":"a","claims":{"x":"\u0000"}}`, 422, []string{"/claims/x"}},
+		"numbers that are not kept":   {`{"username":"a","claims":{"a":1e400,"b":9007199254740993,"c":1e-400,"d":[1e999]}}`, 422, []string{"/claims/a", "/claims/b", "/claims/c", "/claims/d"}},
+		"half a character":            {`{"username":"a","claims":{"x":"\ud800"}}`, 422, []string{"/claims/x"}},
 		"an id that is none":          {`{"id":"7","username":"a"}`, 422, []string{"/id"}},
 		"an over-long document":       {`{"username":"` + strings.Repeat("a", 140000) + `"}`, 413, []string{}},
 		"nested a hundred thousand":   {strings.Repeat("[", 100000), 400, []string{}},
