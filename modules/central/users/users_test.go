@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ import (
 	"versola/modules/central/audit"
 	"versola/modules/central/catalog"
 	"versola/modules/central/openapi"
+	"versola/modules/central/openapi/openapitest"
 	"versola/platform/clock"
 	"versola/platform/httpserver"
 	"versola/platform/id"
@@ -177,6 +180,9 @@ func (a answered) json() map[string]any {
 	return out
 }
 
+// contract holds every exchange of these tests to the OpenAPI document.
+var contract = sync.OnceValues(openapitest.New)
+
 // do sends a request as a person with a role; headers are "Name: value".
 func (f *fixture) do(role, method, path, body string, headers ...string) answered {
 	f.t.Helper()
@@ -209,6 +215,11 @@ func (f *fixture) do(role, method, path, body string, headers ...string) answere
 	}
 	w := httptest.NewRecorder()
 	f.echo.ServeHTTP(w, r)
+	document, err := contract()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	document.Check(f.t, r, []byte(body), w.Code, w.Header(), w.Body.Bytes())
 	return answered{w, f.t}
 }
 
@@ -563,4 +574,9 @@ func TestUsers_ImportTellsOfEveryLine(t *testing.T) {
 	if w := f.do("admin", http.MethodPost, path, ""); w.Code != 200 {
 		t.Errorf("nothing: %d %s", w.Code, w.Body)
 	}
+}
+
+func TestDocument_HasTheMembersOfANewPerson(t *testing.T) {
+	t.Parallel()
+	openapitest.Struct(t, "NewUser", reflect.TypeFor[creation]())
 }
