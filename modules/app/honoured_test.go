@@ -40,6 +40,7 @@ func exercises() map[string]exercise {
 		tenantExercises(),
 		rightExercises(),
 		resourceExercises(),
+		limitExercises(),
 	} {
 		maps.Copy(all, area)
 	}

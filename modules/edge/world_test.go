@@ -177,7 +177,7 @@ func (w *world) edge(options ...func(*edge.Deps)) *running {
 	}
 	m, err := edge.New(d)
 	must(w.t, err)
-	s := httpserver.New(httpserver.Options{Name: "edge", Log: d.Log, MaxBody: -1})
+	s := httpserver.New(httpserver.Options{Name: "edge", Log: d.Log, MaxBody: -1, TrustedProxies: d.TrustedProxies})
 	m.Mount(s.Echo.Group(""))
 	r := &running{httptest.NewServer(s.Echo), m, pool}
 	ctx, cancel := context.WithCancel(context.Background())

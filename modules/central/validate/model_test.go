@@ -218,13 +218,8 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		}),
 		"settings.require_pushed_authorization_requests": tenant0(func(s *catalog.TenantSettings) { s.RequirePAR = true }),
 
-		"uri":                             func(s *catalog.Snapshot) { s.Resources[0].URI = "https://api.example/" },
-		"limits":                          func(s *catalog.Snapshot) { s.Resources[0].Limits = &catalog.LimitSpec{Concurrent: 5} },
 		"endpoints[0].step_up.acr_values": endpoint0(func(e *catalog.EndpointSpec) { e.StepUp = &catalog.StepUp{ACR: []string{"high"}} }),
 		"endpoints[0].websocket":          endpoint0(func(e *catalog.EndpointSpec) { e.Websocket = true }),
-		"endpoints[0].limits": endpoint0(func(e *catalog.EndpointSpec) {
-			e.Limits = &catalog.LimitSpec{Requests: 5, Per: catalog.Duration(time.Minute)}
-		}),
 	} {
 		s := base()
 		change(s)

@@ -59,14 +59,11 @@ func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)
 }
 
 func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is bool)) {
-	refuse("uri", s.URI != "")
-	refuse("limits", s.Limits != nil)
 	refuse("upstream.authentication", s.Upstream.Authentication != nil)
 	for i := range s.Endpoints {
 		e, at := &s.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)
 		refuse(at+"step_up.acr_values", e.StepUp != nil && len(e.StepUp.ACR) > 0)
 		refuse(at+"websocket", e.Websocket)
-		refuse(at+"limits", e.Limits != nil)
 	}
 }
 

@@ -31,7 +31,7 @@ func May(caller *Caller, r *catalog.Resource, e *catalog.EndpointSpec) Reason {
 		return NoCredentials
 	case caller.Tenant == nil || r.Owner == nil || caller.Tenant.ID != r.Owner.ID:
 		return WrongTenant
-	case !slices.Contains(caller.Audience, r.Audience):
+	case !covers(caller.Audience, r):
 		return WrongAudience
 	}
 	if caller.Service != nil {
@@ -44,6 +44,12 @@ func May(caller *Caller, r *catalog.Resource, e *catalog.EndpointSpec) Reason {
 		return Allowed
 	}
 	return NotPermitted
+}
+
+// covers tells whether an audience has the resource: by its name for tokens, or
+// by its resource indicator (RFC 8707 section 2).
+func covers(audience []string, r *catalog.Resource) bool {
+	return slices.Contains(audience, r.Audience) || r.URI != "" && slices.Contains(audience, r.URI)
 }
 
 // Recent decides whether the caller's sign-in is as young as the endpoint asks

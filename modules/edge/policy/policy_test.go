@@ -106,7 +106,7 @@ func compiled(t *testing.T, endpoints ...catalog.EndpointSpec) (*Table, *catalog
 	t.Helper()
 	compiler := catalog.Compiler{}
 	c, err := compiler.Compile(&catalog.Snapshot{Issuer: "http://auth.test", RootTenant: "t", Tenants: []catalog.TenantSpec{{ID: "t"}},
-		Resources:   []catalog.ResourceSpec{{Tenant: "t", ID: "r", Audience: "aud", Upstream: catalog.UpstreamSpec{URL: "http://up.test"}, Endpoints: endpoints}},
+		Resources:   []catalog.ResourceSpec{{Tenant: "t", ID: "r", Audience: "aud", URI: "https://api.test/r", Upstream: catalog.UpstreamSpec{URL: "http://up.test"}, Endpoints: endpoints}},
 		Permissions: []catalog.PermissionSpec{{Tenant: "t", ID: "p", Endpoints: []string{"r:" + endpoints[0].ID}}},
 		Roles:       []catalog.RoleSpec{{Tenant: "t", ID: "role", Permissions: []string{"p"}}}})
 	if err != nil {
@@ -214,6 +214,9 @@ func TestMay_DeniesByDefault(t *testing.T) {
 		"no audience":             {&Caller{Tenant: tenant, Roles: []string{"role"}}, open, WrongAudience},
 		"other tenant":            {&Caller{Tenant: other, Audience: aud, Roles: []string{"role"}}, open, WrongTenant},
 		"no tenant":               {&Caller{Audience: aud, Roles: []string{"role"}}, open, WrongTenant},
+		"resource indicator":      {&Caller{Tenant: tenant, Audience: []string{"https://api.test/r"}, Roles: []string{"role"}}, open, Allowed},
+		"another indicator":       {&Caller{Tenant: tenant, Audience: []string{"https://api.test/r/"}, Roles: []string{"role"}}, open, WrongAudience},
+		"an empty audience":       {&Caller{Tenant: tenant, Audience: []string{""}, Roles: []string{"role"}}, open, WrongAudience},
 		"service":                 {&Caller{Tenant: tenant, Audience: aud, Service: service("p")}, open, Allowed},
 		"service, closed":         {&Caller{Tenant: tenant, Audience: aud, Service: service("p")}, closed, NotPermitted},
 		"service without":         {&Caller{Tenant: tenant, Audience: aud, Service: service()}, open, NotPermitted},

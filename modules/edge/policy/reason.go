@@ -48,6 +48,10 @@ const (
 	ResourceUnknown Reason = "resource_unknown"
 	EndpointUnknown Reason = "endpoint_unknown"
 
+	// 429
+	RateLimited   Reason = "rate_limited"
+	TooManyAtOnce Reason = "too_many_at_once"
+
 	// 413 and 5xx
 	BodyTooLarge        Reason = "body_too_large"
 	BodySlow            Reason = "body_timeout" // 408: the body did not arrive
@@ -76,6 +80,7 @@ var statuses = map[Reason]int{
 	RuleDenied: http.StatusForbidden, RuleFailed: http.StatusForbidden,
 	UpgradeRefused:  http.StatusNotImplemented,
 	ResourceUnknown: http.StatusNotFound, EndpointUnknown: http.StatusNotFound,
+	RateLimited: http.StatusTooManyRequests, TooManyAtOnce: http.StatusTooManyRequests,
 	BodyTooLarge:    http.StatusRequestEntityTooLarge,
 	BodySlow:        http.StatusRequestTimeout,
 	AuthUnavailable: http.StatusServiceUnavailable, StoreUnavailable: http.StatusServiceUnavailable, CatalogMissing: http.StatusServiceUnavailable,

@@ -9,7 +9,7 @@
 //	     a preset of the resource's tenant; revocations are asked every time
 //	  4. an unsafe method with a cookie must come from this origin
 //	  5. may they: roles, permissions, audience     (policy.May)
-//	  6. the endpoint's expressions; a body is read only if one needs it
+//	  6. limits of one caller (limit), the endpoint's expressions; a body is read only if one needs it
 //	     (policy.Satisfied), then a recent sign-in (policy.Recent), then the
 //	     headers that expressions set
 //	  7. forwarded and streamed back

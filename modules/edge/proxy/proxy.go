@@ -19,6 +19,7 @@ import (
 
 	"versola/modules/central/catalog"
 	"versola/modules/central/catalog/rules"
+	"versola/modules/edge/limit"
 	"versola/modules/edge/lru"
 	"versola/modules/edge/policy"
 	"versola/modules/edge/revocation"
@@ -73,6 +74,8 @@ type Handler struct {
 	used       map[reach]bool // by current
 
 	expressions policy.Expressions
+
+	limits *limit.Limiter
 }
 
 // New makes the proxy. Errors: a public URL that does not parse, metrics that
@@ -86,7 +89,7 @@ func New(d Deps) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{d: d, origin: u.Scheme + "://" + u.Host, scheme: u.Scheme, host: u.Host, metrics: m, transports: map[reach]*http.Transport{}, used: map[reach]bool{}}
+	h := &Handler{d: d, origin: u.Scheme + "://" + u.Host, scheme: u.Scheme, host: u.Host, metrics: m, transports: map[reach]*http.Transport{}, used: map[reach]bool{}, limits: limit.New(d.Clock.Now())}
 	h.forwardedTail = `;host="` + u.Host + `";proto=` + u.Scheme
 	h.proxy = h.reverseProxy()
 	return h, nil
@@ -107,6 +110,8 @@ type route struct {
 	transport *http.Transport
 	patient   map[*catalog.EndpointSpec]*http.Transport // endpoints with a timeout of their own
 	cors      *cors                                     // nil: no page of another origin
+	bound     *bound                                    // of one caller; nil: none
+	bounds    map[*catalog.EndpointSpec]*bound          // of endpoints with limits of their own
 	rules     map[*catalog.EndpointSpec]*policy.Rules
 	injected  map[string]struct{} // names of headers that rules set, folded
 	base      string              // escaped path before every target, without a trailing slash
@@ -174,6 +179,7 @@ func (h *Handler) route(r *catalog.Resource) *route {
 	compiled, names := h.rulesOf(r)
 	return &route{
 		resource: r, transport: h.transport(way), patient: patient, cors: corsOf(r.CORS), rules: compiled, injected: names,
+		bound: boundOf(r.Limits, r.Tenant+"/"+r.ID), bounds: boundsOf(r),
 		base:     strings.TrimSuffix(r.UpstreamURL.EscapedPath(), "/"),
 		basePath: strings.TrimSuffix(r.UpstreamURL.Path, "/"),
 	}
@@ -200,6 +206,7 @@ type exchange struct {
 	values     values
 	cancel     context.CancelFunc // gives the upstream call up; nil: nobody does
 
+	entered  []limit.Key  // to be left
 	input    *rules.Input // nil: the endpoint has no rules
 	injected []policy.Header
 	read     io.ReadCloser // the body, where a rule has read it
@@ -214,7 +221,10 @@ type exchange struct {
 func (h *Handler) Resources(c echo.Context) error {
 	x := &exchange{start: clock.Monotonic()}
 	var refusal *Refusal
-	defer func() { h.note(c, x, refusal) }() // also when an answer is broken off
+	defer func() { // also when an answer is broken off
+		h.leave(x)
+		h.note(c, x, refusal)
+	}()
 	refusal = h.decide(c, x)
 	if x.preflight {
 		// refused or answered
@@ -262,6 +272,9 @@ func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 	}
 	if reason := policy.May(x.caller.policy(), x.route.resource, x.endpoint); !reason.Passes() {
 		return h.denied(x, reason)
+	}
+	if refusal := h.limited(c, x); refusal != nil {
+		return refusal
 	}
 	if refusal := h.judge(c, x); refusal != nil {
 		return refusal

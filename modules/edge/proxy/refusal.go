@@ -18,10 +18,11 @@ import (
 // Refusal is a call that was not carried out.
 type Refusal struct {
 	Reason    policy.Reason
-	Challenge string // WWW-Authenticate
-	LoginURL  string // where a person signs in for this resource
-	Navigate  string // where a page navigation is sent instead
-	Cause     error  // for the log alone
+	Challenge string        // WWW-Authenticate
+	LoginURL  string        // where a person signs in for this resource
+	Navigate  string        // where a page navigation is sent instead
+	Wait      time.Duration // until it is worth trying again
+	Cause     error         // for the log alone
 }
 
 // Error implements error; it is for logs.
@@ -64,6 +65,8 @@ var details = map[policy.Reason]string{
 	policy.RuleFailed:          "a rule of this endpoint cannot be applied to the call",
 	policy.BodyUnreadable:      "the body is not JSON that can be read in one way only",
 	policy.UpgradeRefused:      "this endpoint does not allow protocol upgrades",
+	policy.RateLimited:         "too many calls, try again later",
+	policy.TooManyAtOnce:       "too many calls at once",
 	policy.BodyTooLarge:        "the body is too large for this resource",
 	policy.BodySlow:            "the body did not arrive",
 	policy.AuthUnavailable:     "the session cannot be renewed right now, try again shortly",
@@ -107,6 +110,9 @@ func answer(c echo.Context, r *Refusal) error {
 	}
 	if r.Challenge != "" {
 		h.Set("WWW-Authenticate", r.Challenge)
+	}
+	if r.Wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((r.Wait+time.Second-1)/time.Second), 10))
 	}
 	if status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", httpserver.RetryAfter)
