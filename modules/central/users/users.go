@@ -47,8 +47,8 @@ type Deps struct {
 	Sessions Sessions
 	Limits   Limits // nil: they cannot be reset here, the process has no key of theirs
 	Hasher   Hasher
-	Links    Links
-	Sends    bool // messages to people are sent: there is a provider
+	Links    Links // nil: there are none to be made
+	Sends    bool  // messages to people are sent: there is a provider
 	// Adopt checks a password hash of another system: password.Adopt.
 	Adopt  func(hash string) (string, error)
 	Audit  Log
@@ -90,6 +90,10 @@ func (a *API) Handlers() map[string]echo.HandlerFunc {
 	}
 	if a.d.Limits == nil {
 		delete(handlers, "reset-user-limits")
+	}
+	if a.d.Links == nil {
+		delete(handlers, "create-user-password-reset")
+		delete(handlers, "send-user-password-reset")
 	}
 	return handlers
 }
