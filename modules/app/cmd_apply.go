@@ -25,7 +25,7 @@ const stdin = "-"
 func ApplyCommand() *cobra.Command {
 	var file, prune string
 	var paths, vars []string
-	var dryRun bool
+	var dryRun, asJSON bool
 	cmd := withUsageErrors(&cobra.Command{
 		Use: "apply -f DIR|FILE", Short: "Make the configuration what YAML documents declare", Args: cobra.NoArgs,
 		Long: `Make the configuration what YAML documents declare: all or nothing, and nothing the second time.
@@ -57,13 +57,14 @@ was changed; 2 a mistake in the command line.`,
 				return fmt.Errorf("there is no document in %s", strings.Join(paths, ", "))
 			}
 			return within(cmd.Context(), file, cmd.ErrOrStderr(), func(d *deployment) error {
-				return d.apply(cmd.Context(), docs, apply.Options{DryRun: dryRun, Prune: how}, cmd.OutOrStdout())
+				return d.apply(cmd.Context(), docs, apply.Options{DryRun: dryRun, Prune: how}, cmd.OutOrStdout(), asJSON)
 			})
 		},
 	})
 	configFlag(cmd, &file)
 	cmd.Flags().StringArrayVarP(&paths, "filename", "f", nil, "directory (its .yaml and .yml files), file, or - for standard input; may be given several times")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the difference and change nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: each change with its entity and, of an update, the members that differ")
 	cmd.Flags().StringVar(&prune, "prune", "", "delete what no document declares: declared (of the declared tenants) or all")
 	cmd.Flags().Lookup("prune").NoOptDefVal = "declared"
 	cmd.Flags().StringArrayVar(&vars, "var", nil, "NAME=VALUE of a variable; may be given several times")
@@ -111,7 +112,7 @@ func (d *deployment) engine() (*change.Engine, error) {
 	})
 }
 
-func (d *deployment) apply(ctx context.Context, docs *apply.Documents, o apply.Options, out io.Writer) error {
+func (d *deployment) apply(ctx context.Context, docs *apply.Documents, o apply.Options, out io.Writer, asJSON bool) error {
 	hasher, err := password.NewHasher(d.cfg.Keys.Pepper, rand.Reader)
 	if err != nil {
 		return fmt.Errorf("password hasher: %w", err)
@@ -134,5 +135,25 @@ func (d *deployment) apply(ctx context.Context, docs *apply.Documents, o apply.O
 	if err != nil {
 		return err
 	}
+	if asJSON {
+		return printChanges(out, changes, o.DryRun)
+	}
 	return apply.Format(out, changes, o.DryRun)
+}
+
+// changeOutput is a change as --json prints it.
+type changeOutput struct {
+	Action change.Action `json:"action"`
+	Kind   string        `json:"kind"`
+	Tenant string        `json:"tenant,omitempty"` // of a person, the directory
+	ID     string        `json:"id"`
+	Fields []string      `json:"fields,omitempty"`
+}
+
+func printChanges(out io.Writer, changes []apply.Change, dryRun bool) error {
+	list := make([]changeOutput, len(changes))
+	for i, c := range changes {
+		list[i] = changeOutput{c.Action, c.Ref.Kind, c.Ref.Tenant, c.Ref.ID, c.Fields}
+	}
+	return printJSON(out, map[string]any{"dry_run": dryRun, "changes": list})
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,6 +71,16 @@ func withUsageErrors(cmd *cobra.Command) *cobra.Command {
 		}
 	}
 	return cmd
+}
+
+// printJSON writes what --json asks for.
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
 }
 
 // standardInput is a command's standard input, which is given up when the

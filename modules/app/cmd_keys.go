@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -79,6 +78,7 @@ nothing that it signed is valid. --now does not wait: for a key that may be comp
 
 func keysRetire() *cobra.Command {
 	var file string
+	var asJSON bool
 	cmd := withUsageErrors(&cobra.Command{
 		Use: "retire KID", Short: "Remove a key at once: what it signed no longer verifies", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,11 +87,12 @@ func keysRetire() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printKeys(cmd.OutOrStdout(), list, false)
+				return printKeys(cmd.OutOrStdout(), list, asJSON)
 			})
 		},
 	})
 	configFlag(cmd, &file)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
@@ -107,9 +108,7 @@ func withRotator(cmd *cobra.Command, file string, work func(*keys.Rotator) error
 
 func printKeys(out io.Writer, list []keys.Key, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(list)
+		return printJSON(out, list)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "ALG\tSTATE\tKID\tSINCE\tNEXT STEP")
