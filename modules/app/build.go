@@ -18,6 +18,7 @@ import (
 	"versola/modules/app/demobank"
 	"versola/modules/auth"
 	"versola/modules/auth/revocation"
+	"versola/modules/auth/user"
 	"versola/modules/central"
 	"versola/modules/central/catalog"
 	"versola/modules/central/users"
@@ -115,7 +116,8 @@ func (p *process) buildCentral(ctx context.Context) error {
 	p.central, err = central.New(central.Deps{
 		DB: p.db, DatabaseURL: p.cfg.Database.URL.Reveal(), Catalog: p.catalog, Clock: p.o.Clock, Random: rand.Reader,
 		Encryption: keys, Issuer: p.cfg.Auth.Issuer, RootTenant: p.cfg.Auth.RootTenant, StateDir: p.cfg.StateDir, Users: people,
-		Rules: p.rules(), KeyPolicy: p.cfg.Central.Keys.policy(), Revoked: p.revoked, URL: strings.TrimSuffix(cmp.Or(p.cfg.Central.URL, "http://"+hostPort(p.cfg.Central.Listen)), "/"),
+		People: user.NewStore(p.db, rand.Reader),
+		Rules:  p.rules(), KeyPolicy: p.cfg.Central.Keys.policy(), Revoked: p.revoked, URL: strings.TrimSuffix(cmp.Or(p.cfg.Central.URL, "http://"+hostPort(p.cfg.Central.Listen)), "/"),
 		Replay: replay.New(replay.Options{DB: p.db, Schema: "auth", Clock: p.o.Clock, Longest: dpop.Longest}),
 		Log:    p.log, Meter: p.telemetry.Meter("versola/central"),
 	})

@@ -107,7 +107,7 @@ func readDocuments(paths []string, vars map[string]string, in io.Reader) (*apply
 // engine changes the deployment's configuration.
 func (d *deployment) engine() (*change.Engine, error) {
 	return change.New(change.Deps{
-		DB: d.db, Encryption: d.encryption, Clock: d.clock, Random: rand.Reader, Auditor: d.audit,
+		DB: d.db, Encryption: d.encryption, Clock: d.clock, Random: rand.Reader, Auditor: d.audit, People: user.NewStore(d.db, rand.Reader),
 		Rules: validate.Rules{Development: d.cfg.Profile != profileProduction},
 	})
 }

@@ -70,8 +70,10 @@ type Deps struct {
 	// Users makes the handlers that administer people, by operationId; nil:
 	// there are none.
 	Users func(*audit.Log) map[string]echo.HandlerFunc
-	Log   *slog.Logger
-	Meter metric.Meter
+	// People keep a directory from being deleted; nil: there are none.
+	People change.People
+	Log    *slog.Logger
+	Meter  metric.Meter
 }
 
 // Module is central in one process.
@@ -132,7 +134,7 @@ func New(d Deps) (*Module, error) {
 
 // makeAdmin makes the administration API and what it works with.
 func (m *Module) makeAdmin() (err error) {
-	m.engine, err = change.New(change.Deps{DB: m.DB, Source: m.source, Committed: m.committed, Encryption: m.Encryption, Clock: m.Clock, Random: m.Random, Rules: m.Rules, Auditor: m.audit})
+	m.engine, err = change.New(change.Deps{DB: m.DB, Source: m.source, Committed: m.committed, Encryption: m.Encryption, Clock: m.Clock, Random: m.Random, Rules: m.Rules, Auditor: m.audit, People: m.People})
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func newFixture(t *testing.T) *fixture {
 	log, err := audit.New(audit.Deps{DB: f.db, Clock: f.clock, Encryption: encryption})
 	must(t, err)
 	f.engine, err = change.New(change.Deps{DB: f.db, Encryption: encryption, Clock: f.clock, Random: rand.Reader,
-		Rules: validate.Rules{Development: true}, Auditor: log})
+		Rules: validate.Rules{Development: true}, Auditor: log, People: user.NewStore(f.db, rand.Reader)})
 	must(t, err)
 	f.seed(t)
 	once, err := idempotency.New(f.db, encryption, f.clock)

@@ -28,6 +28,7 @@ type Deps struct {
 	Random     io.Reader
 	Rules      validate.Rules
 	Auditor    Auditor // nil: changes are not kept in the audit log
+	People     People  // nil: user directories are taken to be empty
 	// Committed, where given, is called when [Engine.Do] has changed something,
 	// before it returns.
 	Committed func(context.Context)
@@ -129,6 +130,9 @@ func (e *Engine) run(ctx context.Context, tx pgx.Tx, actor Actor, ops []Op, o Op
 	}
 	changes := p.changes()
 	if err := p.check(changes); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := p.inhabited(ctx, tx, changes); err != nil {
 		return nil, nil, nil, err
 	}
 	result, after = &Result{Revision: before.Revision, Changes: changes}, before
