@@ -60,6 +60,8 @@ type Subject struct {
 	Active                bool
 	PasswordHash          string
 	TemporaryPasswordHash string
+	// When each was set; renewing a hash does not change it. Zero: there is none.
+	PasswordSet, TemporaryPasswordSet time.Time
 }
 
 // Submission is an attempt to prove something.
@@ -79,10 +81,20 @@ type Verdict struct {
 	Error string
 	Spent bool     // refused without judging: it has expired or was tried too often
 	AMR   []string // RFC 8176
+	// Password is the password that was proven: a sign-in finishes only as long
+	// as the person still has it. nil: something else was.
+	Password *Password
 	// MustChange: a password has to be chosen before the sign-in finishes.
 	MustChange bool
 	// NewHash replaces OldHash, whose parameters are no longer today's.
 	OldHash, NewHash string
+}
+
+// Password names a password of a person without telling it: there are a
+// permanent and a temporary one, and another is set at another time.
+type Password struct {
+	Temporary bool      `json:"temporary,omitempty"`
+	Set       time.Time `json:"set"`
 }
 
 // Shown is what a page is made of.

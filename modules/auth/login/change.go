@@ -55,6 +55,9 @@ func (e *Engine) change(c echo.Context) error {
 	if next := e.next(v); next != "password/change" || v.version != conv.Version {
 		return v.goTo(next)
 	}
+	if proven := conv.State.Proven.Password; proven == nil || !proven.Set.Equal(subject.TemporaryPasswordSet) {
+		return e.unproven(v, conv.Version)
+	}
 	chosen := v.form.Get("new_password")
 	problem, hash, err := e.newPassword(v, subject, chosen)
 	if err != nil {
@@ -66,7 +69,8 @@ func (e *Engine) change(c echo.Context) error {
 		}
 		return v.goTo("password/change")
 	}
-	return e.finish(v, finish{version: conv.Version, user: subject.ID, amr: conv.State.Proven.AMR, proof: chosen, chosenHash: hash})
+	return e.finish(v, finish{version: conv.Version, user: subject.ID, amr: conv.State.Proven.AMR, proof: chosen,
+		password: conv.State.Proven.Password, chosenHash: hash})
 }
 
 // newPassword judges and hashes a chosen password; problem is the key of the

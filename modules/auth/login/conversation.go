@@ -55,6 +55,8 @@ type state struct {
 type proof struct {
 	Factor string   `json:"factor"`
 	AMR    []string `json:"amr"`
+	// Password is the one that was proven, if that is what was.
+	Password *factor.Password `json:"password,omitempty"`
 }
 
 // maxInput bounds what is kept of a typed identifier.

@@ -39,8 +39,9 @@
 //     have no password cannot be told apart by status, body, time or next step.
 //   - Finishing is one statement: the conversation is consumed, the session
 //     created or renewed with a new secret, the code inserted, the counters of
-//     the account reset; all or nothing. A session of somebody else in the same
-//     browser is then ended.
+//     the account reset; all or nothing. A password that was proven must be the
+//     person's still: one that was replaced meanwhile proves nothing. A session
+//     of somebody else in the same browser is then ended.
 //   - An expired conversation starts its authorization request again.
 //
 // OpenID Connect Core 1.0 section 3.1.2.3; RFC 6749 section 4.1.2; RFC 9700.

@@ -14,7 +14,9 @@ import (
 
 	"versola/modules/auth/authorization"
 	"versola/modules/auth/event"
+	"versola/modules/auth/factor"
 	"versola/modules/auth/oauth"
+	"versola/modules/auth/password"
 	"versola/modules/auth/session"
 	"versola/platform/httpserver"
 	"versola/platform/id"
@@ -31,17 +33,21 @@ type finish struct {
 	version    int // of the conversation now
 	user       id.UUID
 	amr        []string
-	proof      string // what was submitted last
-	oldHash    string // of a password to be re-hashed
+	proof      string           // what was submitted last
+	password   *factor.Password // that was proven; nil: something else was
+	oldHash    string           // of a password to be re-hashed
 	newHash    string
 	chosenHash string // of a newly chosen password
 }
 
 // finishSQL does all of it or nothing. A living session of the same person in
 // the same browser is renewed: its id stays, so that what hangs on it goes on,
-// its secret changes, so that every older cookie is worthless.
+// its secret changes, so that every older cookie is worthless. A password that was
+// proven must be the person's still: one that was replaced since, by a link or an
+// administrator, has ended what it gave.
 const finishSQL = `WITH person AS MATERIALIZED (
-	SELECT id FROM auth.users WHERE id = $4 AND directory = $5 AND status = 'active'
+	SELECT id FROM auth.users WHERE id = $4 AND directory = $5 AND status = 'active' AND ($30::timestamptz IS NULL OR EXISTS (
+		SELECT FROM auth.password WHERE user_id = $4 AND temporary = $31 AND changed_at = $30))
 ), present AS MATERIALIZED (
 	SELECT user_id, id FROM auth.session
 	WHERE user_id = $6 AND id = $7 AND secret_hash = $8 AND directory = $5 AND ended_at IS NULL AND expires_at > $3 AND seen_at > $9
@@ -115,20 +121,29 @@ func (e *Engine) finish(v *visit, f finish) error {
 	old, _ := session.ParseCookie(e.cookies.Get(v.c.Request(), session.CookieBase))
 	validUntil, expires := authorization.CodeTimes(v.now, v.t.CodeTTL())
 	var sessionID, otherUser, otherSession id.UUID
+	var set *time.Time
+	temporary := false
+	if f.password != nil {
+		set, temporary = &f.password.Set, f.password.Temporary
+	}
 	err = e.d.DB.QueryRow(v.c.Request().Context(), finishSQL,
 		v.hash, f.version, v.now, f.user, v.t.Directory, old.UserID, old.SessionID, old.Hash(), v.now.Add(-v.t.SessionIdle()),
 		id.NewUUID(v.now, e.d.Random), session.Cookie{Secret: newSecret}.Hash(), "", f.amr, v.now.Add(v.t.SessionAbsolute()), kept,
 		codeHash, v.t.ID, v.conversation.Client, r.RedirectURI, r.CodeChallenge, strings.Join(r.Scopes, " "), r.Nonce, validUntil, expires,
-		account, f.oldHash, f.newHash, f.chosenHash, r.DPoPKey).Scan(&sessionID, &otherUser, &otherSession)
+		account, f.oldHash, f.newHash, f.chosenHash, r.DPoPKey, set, temporary).Scan(&sessionID, &otherUser, &otherSession)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		// Another request was faster, or the person was disabled meanwhile.
+		// Another request was faster, or what was proven holds no more: the person
+		// was disabled, or their password replaced.
 		conv, err := e.load(v.c.Request().Context(), v.hash)
 		if err != nil {
 			return err
 		}
 		if ok, err := e.admit(v, conv); !ok {
 			return err
+		}
+		if conv.Version == f.version {
+			return e.unproven(v, f.version)
 		}
 		return v.goTo(e.next(v))
 	case err != nil:
@@ -145,6 +160,14 @@ func (e *Engine) finish(v *visit, f finish) error {
 		}
 	}
 	return e.deliver(v, a, sessionID)
+}
+
+// unproven asks for the proof again, as after a wrong one.
+func (e *Engine) unproven(v *visit, version int) error {
+	if _, err := e.d.DB.Exec(v.c.Request().Context(), unprove, v.hash, version, v.now, password.Refused); err != nil {
+		return fmt.Errorf("take back a proof: %w", err)
+	}
+	return v.goTo("")
 }
 
 // deliver sends the browser back to the client, signed in.

@@ -129,6 +129,45 @@ func TestLogin_TemporaryPasswordForcesANewOne(t *testing.T) {
 	w.codeOf(w.browser().signIn(temporary, "my own words"))
 }
 
+func TestLogin_ProofOfAPasswordThatWasReplacedHoldsNoMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	prove := func() (*browser, response) {
+		b := w.browser()
+		page := b.follow(b.submit(b.identify("", temporary), "password", "password", tempPass))
+		if !strings.HasSuffix(page.url, "/password/change") {
+			t.Fatalf("at %s\n%s", page.url, page.body)
+		}
+		return b, page
+	}
+	first, page := prove()
+	second, stale := prove()
+	third, older := prove()
+	refused := func(b *browser, page response) {
+		t.Helper()
+		if at := b.follow(b.submit(page, "new-password", "new_password", "somebody else's words")); !strings.HasSuffix(at.url, "/password") || errorOf(at) == "" {
+			t.Errorf("at %s: %s", at.url, at.body)
+		}
+		if got := errorOf(w.browser().tryPassword(temporary, "somebody else's words")); got == "" {
+			t.Error("an old proof set the password")
+		}
+	}
+	// Another temporary password in its place.
+	if _, err := w.db.Exec(t.Context(), `UPDATE auth.password SET changed_at = changed_at + interval '1 second' WHERE temporary`); err != nil {
+		t.Fatal(err)
+	}
+	refused(third, older)
+	if _, err := w.db.Exec(t.Context(), `UPDATE auth.password SET changed_at = changed_at - interval '1 second' WHERE temporary`); err != nil {
+		t.Fatal(err)
+	}
+	w.codeOf(first.submit(page, "new-password", "new_password", "my own words"))
+	refused(second, stale)
+	w.codeOf(w.browser().signIn(temporary, "my own words"))
+	// Who proves anew goes on in the same conversation.
+	again := second.follow(second.get(strings.TrimSuffix(stale.url, "/change")))
+	w.codeOf(second.submit(again, "password", "password", "my own words"))
+}
+
 func (b *browser) tryPassword(identifier, proof string) response {
 	return b.follow(b.submit(b.identify("", identifier), "password", "password", proof))
 }

@@ -292,14 +292,15 @@ func (e *Engine) proven(v *visit, f factor.Factor, t try, verdict factor.Verdict
 		}
 		return v.goTo(f.Name())
 	case verdict.MustChange:
-		fields := map[string]any{"proven": proof{f.Name(), verdict.AMR}, "must_change": true, "error": ""}
+		fields := map[string]any{"proven": proof{f.Name(), verdict.AMR, verdict.Password}, "must_change": true, "error": ""}
 		if err := e.patch(ctx, v.hash, t.version, v.now, fields); err != nil {
 			return err
 		}
 		return v.goTo("")
 	}
 	return e.finish(v, finish{
-		version: t.version, user: t.subject.ID, amr: verdict.AMR, proof: v.form.Get(f.Field()), oldHash: verdict.OldHash, newHash: verdict.NewHash,
+		version: t.version, user: t.subject.ID, amr: verdict.AMR, proof: v.form.Get(f.Field()), password: verdict.Password,
+		oldHash: verdict.OldHash, newHash: verdict.NewHash,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"versola/modules/auth/factor"
 	"versola/modules/auth/throttle"
@@ -152,11 +153,25 @@ const attempt = `WITH c AS MATERIALIZED (
 	RETURNING u.version
 )
 SELECT ` + conversationColumns + `, coalesce(charged.allowed, false), charged.retry_at, coalesce(moved.version, 0),
-	u.id, coalesce(u.status = 'active', false), coalesce(p.hash, ''), coalesce(t.hash, '')
+	u.id, coalesce(u.status = 'active', false), coalesce(p.hash, ''), p.changed_at, coalesce(t.hash, ''), t.changed_at
 FROM c LEFT JOIN charged ON true LEFT JOIN moved ON true
 	LEFT JOIN auth.users u ON u.id = (c.state ->> 'user')::uuid AND u.directory = $8
 	LEFT JOIN auth.password p ON p.user_id = u.id AND NOT p.temporary
 	LEFT JOIN auth.password t ON t.user_id = u.id AND t.temporary AND (t.expires_at IS NULL OR t.expires_at > $5)`
+
+// subjectTargets are where the columns of a person go.
+func subjectTargets(s *factor.Subject) []any {
+	return []any{&s.ID, &s.Active, &s.PasswordHash, (*nullTime)(&s.PasswordSet), &s.TemporaryPasswordHash, (*nullTime)(&s.TemporaryPasswordSet)}
+}
+
+// nullTime reads a time that may be absent, which is the zero time.
+type nullTime time.Time
+
+// ScanTimestamptz implements pgtype.TimestamptzScanner.
+func (n *nullTime) ScanTimestamptz(v pgtype.Timestamptz) error {
+	*n = nullTime(v.Time)
+	return nil
+}
 
 // try is what an attempt was given.
 type try struct {
@@ -172,7 +187,8 @@ func (e *Engine) attempt(ctx context.Context, v *visit, f factor.Factor) (try, e
 	t := try{conversation: c, outcome: lost}
 	var allowed bool
 	var retryAt *time.Time
-	into := append(c.targets(), &allowed, &retryAt, &t.version, &t.subject.ID, &t.subject.Active, &t.subject.PasswordHash, &t.subject.TemporaryPasswordHash)
+	into := append(c.targets(), &allowed, &retryAt, &t.version)
+	into = append(into, subjectTargets(&t.subject)...)
 	err := e.d.DB.QueryRow(ctx, attempt, v.hash, v.t.ID, v.browserHash, v.version, v.now, f.Name(), string(f.CheckRules()), v.t.Directory).Scan(into...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -202,6 +218,10 @@ func (e *Engine) patch(ctx context.Context, handleHash []byte, version int, now 
 	return nil
 }
 
+// unprove takes a proof back that holds no more, and the person proves anew.
+const unprove = `UPDATE auth.conversation SET version = version + 1, state = (state - 'proven' - 'must_change') || jsonb_build_object('error', $4::text)
+	WHERE handle_hash = $1 AND version = $2 AND finished_at IS NULL AND expires_at > $3`
+
 const consume = `UPDATE auth.conversation SET version = version + 1, finished_at = $3
 	WHERE handle_hash = $1 AND version = $2 AND finished_at IS NULL AND expires_at > $3`
 
@@ -215,7 +235,7 @@ func (e *Engine) consume(ctx context.Context, handleHash []byte, version int, no
 }
 
 // subjectSQL reads the person of a conversation that has proven who it is.
-const subjectSQL = `SELECT ` + conversationColumns + `, u.id, coalesce(u.status = 'active', false), coalesce(p.hash, ''), coalesce(t.hash, '')
+const subjectSQL = `SELECT ` + conversationColumns + `, u.id, coalesce(u.status = 'active', false), coalesce(p.hash, ''), p.changed_at, coalesce(t.hash, ''), t.changed_at
 FROM auth.conversation c
 	LEFT JOIN auth.users u ON u.id = (c.state ->> 'user')::uuid AND u.directory = $2
 	LEFT JOIN auth.password p ON p.user_id = u.id AND NOT p.temporary
@@ -224,7 +244,7 @@ WHERE c.handle_hash = $1`
 
 func (e *Engine) loadSubject(ctx context.Context, handleHash []byte, directory string) (*conversation, factor.Subject, error) {
 	c, s := &conversation{}, factor.Subject{}
-	err := e.d.DB.QueryRow(ctx, subjectSQL, handleHash, directory).Scan(append(c.targets(), &s.ID, &s.Active, &s.PasswordHash, &s.TemporaryPasswordHash)...)
+	err := e.d.DB.QueryRow(ctx, subjectSQL, handleHash, directory).Scan(append(c.targets(), subjectTargets(&s)...)...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, s, nil

@@ -38,15 +38,15 @@ func (*Factor) Begin(factor.Entry) (factor.Begun, error) {
 	return factor.Begun{}, nil
 }
 
-// refused is the one answer to everything that is not right.
-const refused = "error.password"
+// Refused is the one answer to everything that is not right: the key of a text.
+const Refused = "error.password"
 
 // Check verifies the permanent password, then the temporary one. It takes one
 // hash for everybody but the few who have both.
 func (f *Factor) Check(ctx context.Context, s factor.Submission) (factor.Verdict, error) {
 	permanent, temporary := s.Subject.PasswordHash, s.Subject.TemporaryPasswordHash
 	if !s.Subject.Active || (permanent == "" && temporary == "") {
-		return factor.Verdict{Error: refused}, f.hasher.VerifyNothing(ctx, s.Proof)
+		return factor.Verdict{Error: Refused}, f.hasher.VerifyNothing(ctx, s.Proof)
 	}
 	if permanent != "" {
 		ok, upgrade, err := f.verify(ctx, permanent, s)
@@ -54,7 +54,7 @@ func (f *Factor) Check(ctx context.Context, s factor.Submission) (factor.Verdict
 			return factor.Verdict{}, err
 		}
 		if ok {
-			v := factor.Verdict{OK: true, AMR: []string{"pwd"}}
+			v := factor.Verdict{OK: true, AMR: []string{"pwd"}, Password: &factor.Password{Set: s.Subject.PasswordSet}}
 			if upgrade && CheckLength(s.Proof) == nil {
 				if v.NewHash, err = f.hasher.Hash(ctx, s.Proof); err != nil {
 					return factor.Verdict{}, err
@@ -70,10 +70,11 @@ func (f *Factor) Check(ctx context.Context, s factor.Submission) (factor.Verdict
 			return factor.Verdict{}, err
 		}
 		if ok {
-			return factor.Verdict{OK: true, AMR: []string{"pwd"}, MustChange: true}, nil
+			proven := &factor.Password{Temporary: true, Set: s.Subject.TemporaryPasswordSet}
+			return factor.Verdict{OK: true, AMR: []string{"pwd"}, Password: proven, MustChange: true}, nil
 		}
 	}
-	return factor.Verdict{Error: refused}, nil
+	return factor.Verdict{Error: Refused}, nil
 }
 
 // verify treats a damaged hash as a password that nothing matches, and tells
