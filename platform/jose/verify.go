@@ -1,12 +1,10 @@
 package jose
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -171,41 +169,6 @@ func parseHeader(raw []byte) (Header, error) {
 	}
 	h.JWK = members["jwk"]
 	return h, nil
-}
-
-// Members reads a JSON object whose member names must be distinct (RFC 8725
-// section 3.1, RFC 7515 section 4). Errors: [ErrMalformed].
-func Members(raw []byte) (map[string]json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("%w: not a JSON object", ErrMalformed)
-	}
-	members := map[string]json.RawMessage{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, fmt.Errorf("%w: not a JSON object", ErrMalformed)
-		}
-		name, ok := t.(string)
-		if !ok {
-			return nil, fmt.Errorf("%w: not a JSON object", ErrMalformed)
-		}
-		if _, twice := members[name]; twice {
-			return nil, fmt.Errorf("%w: member %.64q twice", ErrMalformed, name)
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, fmt.Errorf("%w: not a JSON object", ErrMalformed)
-		}
-		members[name] = v
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("%w: not a JSON object", ErrMalformed)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: data after the object", ErrMalformed)
-	}
-	return members, nil
 }
 
 func sameType(got, want string) bool {
