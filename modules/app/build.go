@@ -120,6 +120,7 @@ func (p *process) buildCentral(ctx context.Context) error {
 		Rules:  p.rules(), KeyPolicy: p.cfg.Central.Keys.policy(), Revoked: p.revoked, URL: strings.TrimSuffix(cmp.Or(p.cfg.Central.URL, "http://"+hostPort(p.cfg.Central.Listen)), "/"),
 		Replay: replay.New(replay.Options{DB: p.db, Schema: "auth", Clock: p.o.Clock, Longest: dpop.Longest}),
 		Log:    p.log, Meter: p.telemetry.Meter("versola/central"),
+		Outbound: outbound.New(outbound.Options{AllowPrivate: p.cfg.Central.AllowPrivateNetworks}),
 	})
 	if err != nil {
 		return err

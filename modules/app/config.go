@@ -72,6 +72,8 @@ type CentralConfig struct {
 	URL            string            `yaml:"url" doc:"Where the admin API is called, if not at http:// and central.listen: the proofs of DPoP-bound tokens name it."`
 	TrustedProxies []string          `yaml:"trusted_proxies" doc:"Networks (CIDR) of the edges in front of the admin API: their X-Forwarded-For is believed, and the audit log has the address of the person."`
 	Keys           SigningKeysConfig `yaml:"keys" doc:"The schedule of the signing keys, of the whole deployment."`
+	// AllowPrivateNetworks lets webhooks reach loopback and private addresses.
+	AllowPrivateNetworks bool `yaml:"allow_private_networks" doc:"Let webhooks reach private addresses. Default: true in development."`
 }
 
 // SigningKeysConfig is the schedule of the signing keys.

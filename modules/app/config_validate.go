@@ -50,6 +50,9 @@ func (c *Config) Default(src *config.Source) {
 	if !src.Has("auth.allow_private_networks") {
 		c.Auth.AllowPrivateNetworks = development
 	}
+	if !src.Has("central.allow_private_networks") {
+		c.Central.AllowPrivateNetworks = development
+	}
 	if !src.Has("demo.enabled") {
 		c.Demo.Enabled = development && src.File == ""
 	}

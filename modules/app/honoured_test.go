@@ -37,6 +37,7 @@ func exercises() map[string]exercise {
 		senderExercises(),
 		lifetimeExercises(),
 		wordExercises(),
+		webhookExercises(),
 		tenantExercises(),
 		rightExercises(),
 		resourceExercises(),
@@ -51,7 +52,7 @@ func exercises() map[string]exercise {
 func exercised() []string {
 	return []string{
 		catalog.KindNameClient,
-		catalog.KindNameTexts, catalog.KindNameTemplate, catalog.KindNameTheme,
+		catalog.KindNameTexts, catalog.KindNameTemplate, catalog.KindNameTheme, catalog.KindNameWebhook,
 		catalog.KindNameTenant, catalog.KindNameDirectory, catalog.KindNameScope, catalog.KindNameClaim, catalog.KindNameDetailType,
 		catalog.KindNamePermission, catalog.KindNameRole, catalog.KindNamePreset, catalog.KindNameEdge,
 	}

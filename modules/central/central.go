@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -24,6 +25,7 @@ import (
 	"versola/modules/central/keys"
 	"versola/modules/central/store"
 	"versola/modules/central/validate"
+	"versola/modules/central/webhook"
 	"versola/platform/clock"
 	"versola/platform/dpop"
 	"versola/platform/postgres"
@@ -72,8 +74,10 @@ type Deps struct {
 	Users func(*audit.Log) map[string]echo.HandlerFunc
 	// People keep a directory from being deleted; nil: there are none.
 	People change.People
-	Log    *slog.Logger
-	Meter  metric.Meter
+	// Outbound calls webhooks, with the address filter of platform/outbound.
+	Outbound *http.Client
+	Log      *slog.Logger
+	Meter    metric.Meter
 }
 
 // Module is central in one process.
@@ -86,6 +90,7 @@ type Module struct {
 	audit    *audit.Log
 	events   *audit.Sink
 	keys     *keys.Rotator
+	webhooks *webhook.Webhooks
 	engine   *change.Engine
 	metrics  metrics
 	source   *store.Source
@@ -125,6 +130,10 @@ func New(d Deps) (*Module, error) {
 	if m.events, err = audit.NewSink(m.audit, d.Log, d.Meter); err != nil {
 		return nil, err
 	}
+	m.webhooks, err = webhook.New(webhook.Deps{DB: d.DB, Clock: d.Clock, Random: d.Random, Encryption: d.Encryption, Audit: m.audit, Client: d.Outbound, Log: d.Log, Meter: d.Meter})
+	if err != nil {
+		return nil, err
+	}
 	m.keys, err = keys.New(keys.Deps{DB: d.DB, Encryption: d.Encryption, Clock: d.Clock, Log: d.Log, Audit: m.audit, Policy: d.KeyPolicy, Committed: m.committed})
 	if err != nil {
 		return nil, err
@@ -144,10 +153,11 @@ func (m *Module) makeAdmin() (err error) {
 	}
 	handlers := admin.AuditHandlers(m.audit)
 	maps.Copy(handlers, admin.KeyHandlers(m.keys))
+	maps.Copy(handlers, m.webhooks.Handlers())
 	if m.Users != nil {
 		maps.Copy(handlers, m.Users(m.audit))
 	}
-	m.admin, err = admin.New(admin.Deps{Catalog: m.Catalog, Engine: m.engine, Clock: m.Clock, Revoked: m.Revoked, URL: m.URL, Proofs: dpop.Guard{Replay: m.Replay}, Once: once, Handlers: handlers})
+	m.admin, err = admin.New(admin.Deps{Catalog: m.Catalog, Engine: m.engine, Clock: m.Clock, Revoked: m.Revoked, URL: m.URL, Proofs: dpop.Guard{Replay: m.Replay}, Once: once, Handlers: handlers, SigningSecret: m.webhooks.FirstSecret})
 	return err
 }
 
@@ -211,6 +221,7 @@ func (m *Module) Run(ctx context.Context) error {
 	group.Go(func() error { return m.copy.Run(ctx, m.Log) })
 	group.Go(func() error { return m.keys.Run(ctx) })
 	group.Go(func() error { return m.events.Run(ctx) })
+	group.Go(func() error { return m.webhooks.Run(ctx) })
 	return group.Wait()
 }
 

@@ -36,7 +36,7 @@ auth:
   {{- with $v.trustedProxies }}{{ $_ := set $auth "trusted_proxies" . }}{{ end -}}
   {{- toYaml $auth | nindent 2 }}
 central:
-  {{- $central := dict "listen" ":8090" "url" (printf "http://%s-auth-internal.%s.svc:8090" (include "versola.fullname" .root) .root.Release.Namespace) -}}
+  {{- $central := dict "listen" ":8090" "allow_private_networks" $v.allowPrivateNetworks "url" (printf "http://%s-auth-internal.%s.svc:8090" (include "versola.fullname" .root) .root.Release.Namespace) -}}
   {{- with $v.centralTrustedProxies }}{{ $_ := set $central "trusted_proxies" . }}{{ end -}}
   {{- with $v.signingKeys }}{{ $_ := set $central "keys" (dict "rotate_every" .rotateEvery "publish_for" .publishFor "retire_after" .retireAfter) }}{{ end -}}
   {{- toYaml $central | nindent 2 }}

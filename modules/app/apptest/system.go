@@ -44,7 +44,7 @@ func Start(t testing.TB, adjust func(*app.Config)) *System {
 	cfg.Database.URL, cfg.Edge.Database.URL = url, url
 	cfg.Log.Level = "warn"
 	cfg.Demo.Enabled = true
-	cfg.Auth.AllowPrivateNetworks = true
+	cfg.Auth.AllowPrivateNetworks, cfg.Central.AllowPrivateNetworks = true, true
 	ports := FreePorts(t, 5)
 	cfg.Auth.Listen, cfg.Auth.Issuer = addr(ports[0]), fmt.Sprintf("http://localhost:%d", ports[0])
 	cfg.Edge.Listen, cfg.Edge.PublicURL = addr(ports[1]), fmt.Sprintf("http://localhost:%d", ports[1])

@@ -15,6 +15,7 @@ import (
 	"versola/modules/central/openapi"
 	"versola/platform/clock"
 	"versola/platform/dpop"
+	"versola/platform/secret"
 )
 
 // Deps is what the API works with.
@@ -26,6 +27,8 @@ type Deps struct {
 	URL     string             // where the API is called, for the proofs of bound tokens
 	Proofs  dpop.Guard         // checks them
 	Once    *idempotency.Store // nil: Idempotency-Key is ignored
+	// SigningSecret makes the secret of a webhook that was just created.
+	SigningSecret func(c echo.Context, webhook catalog.Ref) (secret.Text, error)
 	// Handlers serve other parts' operations, by operationId.
 	Handlers map[string]echo.HandlerFunc
 }

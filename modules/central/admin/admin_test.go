@@ -63,8 +63,8 @@ func mayRole(role string, op openapi.Operation) bool {
 	people := strings.Contains(op.Path, "/users")
 	read := op.Method == http.MethodGet
 	support := slices.Contains([]string{"reset-user-password", "create-user-password-reset", "send-user-password-reset", "end-user-sessions", "end-user-session", "remove-user-factor", "reset-user-limits"}, op.ID)
-	secure := slices.Contains([]string{"update-user", "create-client-secret", "delete-client-secret", "rotate-keys", "retire-key"}, op.ID)
-	logs := strings.HasPrefix(op.Path, "/v1/audit")
+	secure := slices.Contains([]string{"update-user", "create-client-secret", "delete-client-secret", "create-webhook-secret", "delete-webhook-secret", "rotate-keys", "retire-key"}, op.ID)
+	logs := strings.HasPrefix(op.Path, "/v1/audit") || strings.Contains(op.Path, "/deliveries")
 	switch role {
 	case "admin":
 		return true
@@ -95,7 +95,7 @@ func TestAPI_EveryOperationWithEveryRole(t *testing.T) {
 				continue
 			}
 			for _, tenant := range []string{"demo", "other", "system", "missing"} {
-				path := strings.NewReplacer("{tenant}", tenant, "{directory}", tenant, "{id}", "nothing", "{secret}", "0198a000-0000-7000-8000-000000000001",
+				path := strings.NewReplacer("{tenant}", tenant, "{directory}", tenant, "{id}", "nothing", "{secret}", "0198a000-0000-7000-8000-000000000001", "{delivery}", "0198a000-0000-7000-8000-000000000001",
 					"{user}", "0198a000-0000-7000-8000-000000000001", "{session}", "x", "{factor}", "password", "{seq}", "1").Replace(op.Path)
 				want := mayRole(role, op)
 				if role == "demo-admin" && tenant != "demo" && path != op.Path && op.ID != "get-audit-entry" {

@@ -14,6 +14,7 @@ import (
 	"versola/modules/central/admin/request"
 	"versola/modules/central/catalog"
 	"versola/modules/central/change"
+	"versola/platform/httpserver"
 	"versola/platform/secret"
 )
 
@@ -126,6 +127,12 @@ func (a *API) create(c echo.Context, k entityKind) error {
 	if made := result.Changes[0].NewSecrets; len(made) > 0 {
 		plain = made[0].Plain
 	}
+	if r.Kind == catalog.KindNameWebhook {
+		// Without it the webhook is there all the same, and can be given one.
+		if plain, err = a.SigningSecret(c, r); err != nil {
+			httpserver.NoteError(c, err)
+		}
+	}
 	return a.writeCurrent(c, http.StatusCreated, r, result, plain)
 }
 
@@ -227,7 +234,7 @@ func (a *API) writeCurrent(c echo.Context, status int, r catalog.Ref, result *ch
 }
 
 // readOnly are members that answers have and requests may repeat.
-var readOnly = []string{"meta", "secrets", "client_secret"}
+var readOnly = []string{"meta", "secrets", "client_secret", "signing_secret"}
 
 // decode reads a declaration of the kind. r is what the path names; nil: the
 // document names it.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/lestrrat-go/jwx/v2/jwk"
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"versola/db"
 	"versola/modules/auth/user"
@@ -34,6 +35,7 @@ import (
 	"versola/modules/central/seed"
 	"versola/modules/central/store"
 	"versola/modules/central/validate"
+	"versola/modules/central/webhook"
 	"versola/platform/clock"
 	"versola/platform/dpop"
 	"versola/platform/httpserver"
@@ -89,6 +91,12 @@ func newFixture(t *testing.T) *fixture {
 	for id, h := range admin.KeyHandlers(rotator) {
 		handlers[id] = h
 	}
+	hooks, err := webhook.New(webhook.Deps{DB: f.db, Clock: f.clock, Random: rand.Reader, Encryption: encryption, Audit: log, Client: http.DefaultClient,
+		Log: slog.New(slog.DiscardHandler), Meter: noop.Meter{}})
+	must(t, err)
+	for id, h := range hooks.Handlers() {
+		handlers[id] = h
+	}
 	operations, err := openapi.Operations()
 	must(t, err)
 	for _, op := range operations {
@@ -96,7 +104,7 @@ func newFixture(t *testing.T) *fixture {
 			handlers[op.ID] = func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }
 		}
 	}
-	api, err := admin.New(admin.Deps{Catalog: f.holder, Engine: f.engine, Clock: f.clock, Once: once, Handlers: handlers, URL: apiURL,
+	api, err := admin.New(admin.Deps{Catalog: f.holder, Engine: f.engine, Clock: f.clock, Once: once, Handlers: handlers, SigningSecret: hooks.FirstSecret, URL: apiURL,
 		Proofs: dpop.Guard{Replay: replay.New(replay.Options{DB: f.db, Schema: "auth", Clock: f.clock, Longest: dpop.Longest})},
 		Revoked: func(sid, gid, jti, sub string, issued time.Time) bool {
 			return f.revoked != nil && f.revoked(sid, gid, jti, sub, issued)

@@ -34,7 +34,8 @@ func secretViews(v *change.View, client catalog.Ref) []secretView {
 }
 
 // render writes an entity as its declaration with "meta" added; a client with
-// its secrets' ids, and with plain where it was just made.
+// its secrets' ids; with plain, the secret of a client or webhook that was just
+// made.
 func render(v *change.View, e change.Entry, plain secret.Text) (json.RawMessage, error) {
 	raw, err := json.Marshal(withoutSecrets(e.Spec))
 	if err != nil {
@@ -42,11 +43,15 @@ func render(v *change.View, e change.Entry, plain secret.Text) (json.RawMessage,
 	}
 	extra := struct {
 		Secret  string       `json:"client_secret,omitempty"`
+		Signing string       `json:"signing_secret,omitempty"`
 		Secrets []secretView `json:"secrets,omitempty"`
 		Meta    meta         `json:"meta"`
-	}{Secret: plain.Reveal(), Meta: meta{e.Version, e.Created.UTC(), e.Updated.UTC()}}
-	if e.Spec.Ref().Kind == catalog.KindNameClient {
-		extra.Secrets = secretViews(v, e.Spec.Ref())
+	}{Meta: meta{e.Version, e.Created.UTC(), e.Updated.UTC()}}
+	switch e.Spec.Ref().Kind {
+	case catalog.KindNameClient:
+		extra.Secret, extra.Secrets = plain.Reveal(), secretViews(v, e.Spec.Ref())
+	case catalog.KindNameWebhook:
+		extra.Signing = plain.Reveal()
 	}
 	more, err := json.Marshal(extra)
 	if err != nil {

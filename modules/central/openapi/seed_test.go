@@ -23,12 +23,12 @@ var permissions = []struct {
 }{
 	{"use-api", "the start page and who one is", ids("overview", "me", "openapi")},
 	{"view-configuration", "every entity and its history", func(op Operation) bool {
-		return op.Method == "GET" && !about(op, "users", "audit") && op.ID != "overview" && op.ID != "me" && op.ID != "openapi"
+		return op.Method == "GET" && !about(op, "users", "audit", "deliveries") && op.ID != "overview" && op.ID != "me" && op.ID != "openapi"
 	}},
 	{"view-users", "people, where they are signed in, what happened to them", func(op Operation) bool { return op.Method == "GET" && about(op, "users") }},
-	{"view-audit", "the audit log", func(op Operation) bool { return about(op, "audit") }},
+	{"view-audit", "the audit log, and what webhooks are told of it", func(op Operation) bool { return about(op, "audit") || op.Method == "GET" && about(op, "deliveries") }},
 	{"support-users", "help people who cannot sign in", ids("reset-user-password", "create-user-password-reset", "send-user-password-reset", "end-user-sessions", "end-user-session", "remove-user-factor", "reset-user-limits")},
-	{"secure", "disable people, replace secrets and keys", ids("update-user", "create-client-secret", "delete-client-secret", "rotate-keys", "retire-key")},
+	{"secure", "disable people, replace secrets and keys", ids("update-user", "create-client-secret", "delete-client-secret", "create-webhook-secret", "delete-webhook-secret", "rotate-keys", "retire-key")},
 	{"manage-tenant", "what belongs to a tenant, and its people", func(op Operation) bool {
 		in := strings.Contains(op.Path, "{tenant}") || about(op, "users")
 		return op.Method != "GET" && in && op.ID != "delete-tenant"

@@ -238,9 +238,6 @@ func TestUnsupported_WholeKinds(t *testing.T) {
 		KindDetailType: func(s *catalog.Snapshot) {
 			s.DetailTypes = []catalog.AuthorizationDetailType{{Tenant: "demo", ID: "payment", Schema: json.RawMessage(`{"type":"object"}`)}}
 		},
-		KindWebhook: func(s *catalog.Snapshot) {
-			s.Webhooks = []catalog.WebhookSpec{{Tenant: "demo", ID: "crm", URL: "https://crm.example/hook", Events: []string{"user.created"}}}
-		},
 	} {
 		s := base()
 		change(s)
@@ -368,6 +365,12 @@ func TestModel_RefusesWhatRunTimeWouldRefuse(t *testing.T) {
 		"webhook by http": {func(s *catalog.Snapshot) {
 			s.Webhooks = []catalog.WebhookSpec{{Tenant: "demo", ID: "w", URL: "http://a.example/", Events: []string{"a"}}}
 		}, "url"},
+		"webhook's pattern": {func(s *catalog.Snapshot) {
+			s.Webhooks = []catalog.WebhookSpec{{Tenant: "demo", ID: "w", URL: "https://a.example/", Events: []string{"*", "user.*", "user.created", "us*r"}}}
+		}, "events[3]"},
+		"webhook of nothing": {func(s *catalog.Snapshot) {
+			s.Webhooks = []catalog.WebhookSpec{{Tenant: "demo", ID: "w", URL: "https://a.example/"}}
+		}, "events"},
 		"entity of no tenant": {func(s *catalog.Snapshot) { s.Claims = []catalog.ClaimSpec{{Tenant: "none", ID: "a"}} }, "tenant"},
 		"directory's id":      {func(s *catalog.Snapshot) { s.Directories = []catalog.DirectorySpec{{ID: "../x"}} }, "id"},
 		"claim of long name": {func(s *catalog.Snapshot) {

@@ -68,7 +68,7 @@ func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is b
 }
 
 // unsupportedKinds are refused whole.
-var unsupportedKinds = []string{KindDetailType, KindWebhook}
+var unsupportedKinds = []string{KindDetailType}
 
 // unsupported refuses what of an entity run time does not honour.
 func (c *check) unsupported(p problems, e catalog.Entity) {
