@@ -28,6 +28,7 @@ var errBroken = errors.New("the audit log is not whole")
 func auditVerify() *cobra.Command {
 	var file string
 	var anchors []string
+	var asJSON bool
 	cmd := withUsageErrors(&cobra.Command{
 		Use: "verify", Short: "Prove that no entry was changed, removed, moved or cut off", Args: cobra.NoArgs,
 		Long: `Prove the audit log's chain from its first entry to its head, and print an anchor of the head.
@@ -47,16 +48,35 @@ database was not replaced by an older or a rewritten one. Exit code 1 names the 
 				if err != nil {
 					return err
 				}
-				return printReport(cmd.OutOrStdout(), r)
+				return printReport(cmd.OutOrStdout(), r, asJSON)
 			})
 		},
 	})
 	configFlag(cmd, &file)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringArrayVar(&anchors, "anchor", nil, "an anchor noted before; may be given several times")
 	return cmd
 }
 
-func printReport(out io.Writer, r *audit.Report) error {
+// reportOutput is what --json prints of the log: the entries from first on are
+// proven up to the anchor.
+type reportOutput struct {
+	Whole   bool   `json:"whole"`
+	Entries int64  `json:"entries"`
+	First   int64  `json:"first"`
+	Anchor  string `json:"anchor"`
+	Fault   string `json:"fault,omitempty"`
+}
+
+func printReport(out io.Writer, r *audit.Report, asJSON bool) error {
+	if asJSON {
+		o := reportOutput{Whole: r.Broken == nil, Entries: r.Entries, First: r.First, Anchor: r.Head.String()}
+		var broken error
+		if r.Broken != nil {
+			o.Fault, broken = r.Broken.String(), errBroken
+		}
+		return errors.Join(broken, printJSON(out, o))
+	}
 	if r.First > 1 {
 		_, _ = fmt.Fprintf(out, "entries before %d were removed by retention\n", r.First)
 	}

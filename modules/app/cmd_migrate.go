@@ -28,7 +28,7 @@ func MigrateCommand() *cobra.Command {
 
 func migrateUp() *cobra.Command {
 	var file, role string
-	var dryRun bool
+	var dryRun, asJSON bool
 	cmd := withUsageErrors(&cobra.Command{
 		Use: "up", Short: "Apply the migrations that the role's databases lack", Args: cobra.NoArgs,
 		Long: "Apply the migrations that the role's databases lack. Safe when several run at once: one works, the others wait.",
@@ -38,18 +38,20 @@ func migrateUp() *cobra.Command {
 				return err
 			}
 			if dryRun {
-				return showPending(cmd.Context(), cmd.OutOrStdout(), targets)
+				return showPending(cmd.Context(), cmd.OutOrStdout(), targets, asJSON)
 			}
-			return applyPending(cmd.Context(), cmd.OutOrStdout(), targets)
+			return applyPending(cmd.Context(), cmd.OutOrStdout(), targets, asJSON)
 		},
 	})
 	addConfigFlags(cmd, &file, &role)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be applied and change nothing")
 	return cmd
 }
 
 func migrateStatus() *cobra.Command {
 	var file, role string
+	var asJSON bool
 	cmd := withUsageErrors(&cobra.Command{
 		Use: "status", Short: "List the migrations and whether the role's databases have them; changes nothing", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,10 +67,11 @@ func migrateStatus() *cobra.Command {
 				}
 				all = append(all, steps...)
 			}
-			return printSteps(cmd.OutOrStdout(), all)
+			return printSteps(cmd.OutOrStdout(), all, asJSON)
 		},
 	})
 	addConfigFlags(cmd, &file, &role)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().Bool("dry-run", true, "accepted for symmetry: status never changes anything")
 	return cmd
 }
@@ -128,7 +131,7 @@ func (t target) status(ctx context.Context) ([]postgres.Step, error) {
 	return all, nil
 }
 
-func showPending(ctx context.Context, out io.Writer, targets []target) error {
+func showPending(ctx context.Context, out io.Writer, targets []target, asJSON bool) error {
 	var pending []postgres.Step
 	for _, t := range targets {
 		steps, err := t.status(ctx)
@@ -137,10 +140,10 @@ func showPending(ctx context.Context, out io.Writer, targets []target) error {
 		}
 		pending = append(pending, slices.DeleteFunc(steps, func(s postgres.Step) bool { return s.Applied })...)
 	}
-	return printSteps(out, pending)
+	return printSteps(out, pending, asJSON)
 }
 
-func applyPending(ctx context.Context, out io.Writer, targets []target) error {
+func applyPending(ctx context.Context, out io.Writer, targets []target, asJSON bool) error {
 	var applied []postgres.Step
 	var failure error
 	for _, t := range targets {
@@ -160,10 +163,30 @@ func applyPending(ctx context.Context, out io.Writer, targets []target) error {
 		}
 	}
 	// What was applied before a failure is worth knowing.
-	return errors.Join(failure, printSteps(out, applied))
+	return errors.Join(failure, printSteps(out, applied, asJSON))
 }
 
-func printSteps(out io.Writer, steps []postgres.Step) error {
+// stepOutput is a migration as --json prints it.
+type stepOutput struct {
+	Schema    string     `json:"schema"`
+	Version   int64      `json:"version"`
+	Name      string     `json:"name"`
+	Applied   bool       `json:"applied"`
+	AppliedAt *time.Time `json:"applied_at,omitempty"` // not known of every one
+}
+
+func printSteps(out io.Writer, steps []postgres.Step, asJSON bool) error {
+	if asJSON {
+		list := make([]stepOutput, len(steps))
+		for i, s := range steps {
+			list[i] = stepOutput{Schema: s.Schema, Version: s.Version, Name: s.Name, Applied: s.Applied}
+			if !s.At.IsZero() {
+				at := s.At.UTC()
+				list[i].AppliedAt = &at
+			}
+		}
+		return printJSON(out, list)
+	}
 	if len(steps) == 0 {
 		_, err := fmt.Fprintln(out, "nothing to apply")
 		return err

@@ -46,11 +46,17 @@ func commit() string {
 
 // VersionCommand is "versola version".
 func VersionCommand() *cobra.Command {
-	return withUsageErrors(&cobra.Command{
+	var asJSON bool
+	cmd := withUsageErrors(&cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), map[string]string{"version": Version(), "commit": commit(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "versola %s\ncommit %s\n%s %s/%s\n", Version(), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }

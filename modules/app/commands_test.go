@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
+	"github.com/jackc/pgx/v5"
 
 	"versola/db"
 	"versola/modules/central/keys"
@@ -24,14 +24,13 @@ import (
 // operate runs a command on a deployment's database.
 func operate(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	root := &cobra.Command{Use: "versola", SilenceUsage: true, SilenceErrors: true}
-	root.AddCommand(AuditCommand(), KeysCommand(), EdgeCommand())
+	cmd := root(t)
 	var out, errs bytes.Buffer
-	root.SetIn(strings.NewReader(stdin))
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(context.Background())
 	if err != nil {
 		fmt.Fprintln(&errs, err)
 	}
@@ -188,6 +187,74 @@ func TestEdgeCommand_RotationKeepsTheOldKeysUntilPruned(t *testing.T) {
 		"edge public " + junk, "edge public " + publicFile, "edge keygen --from " + publicFile, "edge prune " + second + " --out " + first} {
 		if out, errs, code := operate(t, "", strings.Fields(args)...); code != 1 || strings.Contains(out+errs, "secret-junk") {
 			t.Errorf("%s: %d %s%s", args, code, out, errs)
+		}
+	}
+}
+
+// onDatabase are the commands that work on the database, as they would be
+// called.
+var onDatabase = []string{
+	"apply -f -", "apply -f - --dry-run --json", "export", "export --secrets", "keys list", "keys rotate --now --alg ES256", "keys retire nobody",
+	"audit verify", "audit export", "audit retain --keep 9000h", "users import - --directory demo", "bootstrap admin --email a@example.com",
+}
+
+func TestCommands_SayWhatIsWrongWithTheDatabase(t *testing.T) {
+	t.Setenv("VERSOLA_CONFIG", "")
+	t.Setenv("VERSOLA_STATE_DIR", t.TempDir())
+	newer := pgtest.New(t, db.Auth(), db.Central())
+	conn, err := pgx.Connect(t.Context(), newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(t.Context(), "INSERT INTO central.schema_history (version_id, is_applied) VALUES (9999, true)"); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ url, says string }{
+		"nobody listens": {"postgres://versola:sesame@127.0.0.1:1/x", "connection refused"},
+		"empty":          {pgtest.New(t), `run "versola migrate up"`},
+		"of one schema":  {pgtest.New(t, db.Auth()), `run "versola migrate up"`},
+		"newer":          {newer, "run the newer program"},
+	} {
+		t.Setenv("VERSOLA_DATABASE_URL", c.url)
+		for _, args := range onDatabase {
+			out, errs, code := operate(t, "kind: tenant\nid: a\n", strings.Fields(args)...)
+			if code != 1 || out != "" || !strings.Contains(errs, c.says) || strings.Contains(errs, "sesame") {
+				t.Errorf("%s with a database, %s: %d %s%s", args, name, code, out, errs)
+			}
+		}
+	}
+	t.Setenv("VERSOLA_DATABASE_URL", "")
+	t.Setenv("VERSOLA_STATE_DIR", filepath.Join(t.TempDir(), "none"))
+	for _, args := range onDatabase {
+		if out, errs, code := operate(t, "kind: tenant\nid: a\n", strings.Fields(args)...); code != 1 || out != "" || !strings.Contains(errs, "there is no deployment in state_dir") {
+			t.Errorf("%s without a deployment: %d %s%s", args, code, out, errs)
+		}
+	}
+}
+
+func TestCommands_PrintJSONForScripts(t *testing.T) {
+	deployed(t)
+	for args, members := range map[string][]string{
+		"version --json": {"version", "commit", "go", "platform"}, "audit verify --json": {"whole", "entries", "first", "anchor"},
+		"apply -f - --json": {"dry_run", "changes"},
+	} {
+		out, errs, code := operate(t, "kind: tenant\nid: a\nname: A\nsecurity_profile: standard\n---\nkind: directory\nid: a\n", strings.Fields(args)...)
+		var got map[string]any
+		if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil || len(got) != len(members) {
+			t.Errorf("%s: %d %s%s %v", args, code, out, errs, err)
+		}
+		for _, m := range members {
+			if _, ok := got[m]; !ok {
+				t.Errorf("%s has no %s: %s", args, m, out)
+			}
+		}
+	}
+	for _, args := range []string{"migrate status --role central --json", "migrate up --role central --json", "keys list --json"} {
+		out, errs, code := operate(t, "", strings.Fields(args)...)
+		var got []map[string]any
+		if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil || got == nil {
+			t.Errorf("%s: %d %s%s %v", args, code, out, errs, err)
 		}
 	}
 }
