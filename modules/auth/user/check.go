@@ -130,6 +130,10 @@ func cleanClaim(value any, depth int) bool {
 		return keptExactly(v)
 	case float64:
 		return math.Abs(v) <= maxNumber
+	case int: // int and uint64 come from YAML
+		return v <= maxNumber && v >= -maxNumber
+	case uint64:
+		return v <= maxNumber
 	case []any:
 		return depth > 1 && !slices.ContainsFunc(v, func(e any) bool { return !cleanClaim(e, depth-1) })
 	case map[string]any:

@@ -3,6 +3,7 @@ package user_test
 import (
 	"crypto/rand"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -85,6 +86,19 @@ func TestImport_OneEnormousLineFailsAlone(t *testing.T) {
 	summary, reports := run(t, user.NewStore(d, rand.Reader), "demo", strings.NewReader(text))
 	if summary.Created != 1 || summary.Failed != 2 || !strings.HasPrefix(reports[0], "1 failed : the line has more than") || !strings.HasPrefix(reports[1], "3 failed ") {
 		t.Errorf("%+v %v", summary, reports)
+	}
+}
+
+func TestProblems_NumbersOfEveryReaderAreBounded(t *testing.T) {
+	t.Parallel()
+	for value, good := range map[any]bool{
+		1 << 53: true, 1<<53 + 1: false, -1<<53 - 1: false, uint64(1 << 53): true, uint64(math.MaxUint64): false, 0.5: true, math.Inf(1): false, math.NaN(): false,
+		1e300: false, json.Number("1e3"): true, json.Number("9007199254740993"): false, json.Number("-9007199254740992"): true, json.Number("0e999"): true,
+	} {
+		n := user.New{Username: "ann", Now: now, Claims: map[string]any{"n": value}}
+		if problems := n.Problems(); (len(problems) == 0) != good {
+			t.Errorf("%v: %v", value, problems)
+		}
 	}
 }
 
