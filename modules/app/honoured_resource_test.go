@@ -26,6 +26,7 @@ func resourceExercises() map[string]exercise {
 			"resource.cors.max_age"}, resourceCORS},
 		"rules":            {[]string{"resource.endpoints.allow"}, resourceRules},
 		"headers of rules": {[]string{"resource.endpoints.inject.header", "resource.endpoints.inject.value"}, resourceInjections},
+		"a WebSocket":      {[]string{"resource.endpoints.websocket"}, resourceSocket},
 		"a recent sign-in": {[]string{"resource.endpoints.step_up.max_age"}, resourceStepUp},
 	}
 }
@@ -356,4 +357,66 @@ func resourceInjections(t *testing.T, h *house) {
 	} {
 		h.refusesResource(t, document{"endpoints": []document{a.with(document{"inject": []document{in}})}}, pointer)
 	}
+}
+
+// resourceSocket opens a WebSocket with a service client's token, and disables
+// the client.
+func resourceSocket(t *testing.T, h *house) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_ = rw.Flush()
+		_, _ = io.Copy(conn, rw)
+	}))
+	t.Cleanup(up.Close)
+	a := endpoints("a", "b")
+	token := h.resource(t, document{"id": "res-socket", "upstream": document{"url": up.URL}, "endpoints": []document{a[0].with(document{"websocket": true}), a[1]}})
+	handshake := func(path string) (*http.Response, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.Edge+"/resources/res-socket/"+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		r.Header = http.Header{"Authorization": {"Bearer " + token}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+			"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	refused, err := handshake("b")
+	if err != nil || refused.StatusCode != http.StatusNotImplemented {
+		t.Fatalf("at an endpoint without: %v, %v", refused, err)
+	}
+	_ = refused.Body.Close()
+	open, err := handshake("a")
+	if err != nil || open.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("a handshake: %v, %v", open, err)
+	}
+	conn, ok := open.Body.(io.ReadWriteCloser)
+	if !ok {
+		t.Fatal("the connection does not write")
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	path := "/v1/tenants/demo/clients/robot-res-socket"
+	if page := administer(t, h.System, h.admin, http.MethodPatch, path, "application/merge-patch+json", `{"disabled":true}`); page.Status != http.StatusOK {
+		t.Fatalf("disable the client: %d %s", page.Status, page.Body)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_, _ = io.Copy(io.Discard, conn)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(5 * time.Second):
+		t.Error("the connection of a disabled client is still open")
+	}
+	h.refusesResource(t, document{"endpoints": []document{{"id": "a", "method": "POST", "path": "/a", "websocket": true}}}, "/endpoints/0/websocket")
 }

@@ -219,7 +219,6 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"settings.require_pushed_authorization_requests": tenant0(func(s *catalog.TenantSettings) { s.RequirePAR = true }),
 
 		"endpoints[0].step_up.acr_values": endpoint0(func(e *catalog.EndpointSpec) { e.StepUp = &catalog.StepUp{ACR: []string{"high"}} }),
-		"endpoints[0].websocket":          endpoint0(func(e *catalog.EndpointSpec) { e.Websocket = true }),
 	} {
 		s := base()
 		change(s)

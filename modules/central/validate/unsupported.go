@@ -63,7 +63,6 @@ func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is b
 	for i := range s.Endpoints {
 		e, at := &s.Endpoints[i], fmt.Sprintf("endpoints[%d].", i)
 		refuse(at+"step_up.acr_values", e.StepUp != nil && len(e.StepUp.ACR) > 0)
-		refuse(at+"websocket", e.Websocket)
 	}
 }
 

@@ -22,6 +22,9 @@
 // they would undo the decision. Bodies stream both ways and are never
 // re-serialised; a client that hangs up cancels the call.
 //
+// A WebSocket is opened where the endpoint allows it, and is decided on again
+// every half second: it is cut when its caller could not open it now.
+//
 // Refusals are problem documents (RFC 9457) with a reason from policy's closed
 // set. A page navigation without a session is sent to the sign-in, a script
 // gets 401 and where that is (login_url).

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -51,20 +50,6 @@ func exchangeOf(r *http.Request) *exchange {
 	return r.Context().Value(exchangeKey{}).(*exchange) //nolint:errcheck,forcetypeassert // forward put it there
 }
 
-// upgrade refuses protocol upgrades; one to HTTP/2 is an offer that may be
-// ignored (RFC 9110 section 7.8).
-func upgrade(r *http.Request) *Refusal {
-	values := r.Header["Upgrade"]
-	if len(values) == 0 {
-		return nil
-	}
-	if len(values) == 1 && strings.EqualFold(values[0], "h2c") {
-		r.Header.Del("Upgrade")
-		return nil
-	}
-	return refuse(policy.UpgradeRefused, nil)
-}
-
 // forward carries the call out; what fails before an answer began is returned.
 func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
 	r := c.Request()
@@ -92,9 +77,12 @@ func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
 		return refuse(policy.BodyTooLarge, nil)
 	}
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
-	if resource.Upstream.IdleTimeout != 0 {
+	if resource.Upstream.IdleTimeout != 0 || x.socket {
 		ctx, x.cancel = context.WithCancel(ctx)
 		defer x.cancel()
+	}
+	if x.socket {
+		h.watch(ctx, c, x)
 	}
 	r = r.WithContext(ctx)
 	w := newWriter(c.Response(), x)
@@ -106,6 +94,9 @@ func (h *Handler) forward(c echo.Context, x *exchange) *Refusal {
 	}
 	h.proxy.ServeHTTP(w, r)
 	if x.failure == nil {
+		if x.socket && x.switched {
+			c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true // the proxy wrote past it
+		}
 		return nil
 	}
 	return x.classify(r.Context())
@@ -173,7 +164,8 @@ func modify(res *http.Response) error {
 	if x.route.resource.CORS != nil {
 		removeCORS(res.Header)
 	}
-	if idle := x.route.resource.Upstream.IdleTimeout; idle != 0 && res.StatusCode != http.StatusSwitchingProtocols {
+	x.switched = res.StatusCode == http.StatusSwitchingProtocols
+	if idle := x.route.resource.Upstream.IdleTimeout; idle != 0 && !x.switched {
 		res.Body = newPatience(res.Body, x, idle.D(0))
 	}
 	return nil

@@ -3,6 +3,8 @@ package proxy
 import (
 	"io"
 	"time"
+
+	"versola/modules/edge/policy"
 )
 
 // patience gives an upstream's answer up when its next piece does not come. An
@@ -15,10 +17,7 @@ type patience struct {
 
 // newPatience watches a body; the exchange must have a cancel.
 func newPatience(b io.ReadCloser, x *exchange, idle time.Duration) *patience {
-	return &patience{ReadCloser: b, idle: idle, timer: time.AfterFunc(idle, func() {
-		x.gaveUp.Store(true)
-		x.cancel()
-	})}
+	return &patience{ReadCloser: b, idle: idle, timer: time.AfterFunc(idle, func() { x.end(policy.UpstreamIdle) })}
 }
 
 // Read implements io.Reader.

@@ -196,6 +196,8 @@ type exchange struct {
 	candidates []*route // of that name
 	route      *route
 	preflight  bool // answered as such
+	socket     bool // asks for a WebSocket, and may
+	switched   bool // the upstream agreed
 	endpoint   *catalog.EndpointSpec
 	path       string        // as the client asked for it, below the public URL
 	target     policy.Target // below the resource
@@ -212,8 +214,8 @@ type exchange struct {
 	read     io.ReadCloser // the body, where a rule has read it
 
 	failure  error
-	gaveUp   atomic.Bool // the upstream stopped in the middle of its answer
-	tooLarge bool        // the body passed the limit on its way
+	ended    atomic.Pointer[policy.Reason] // why it was given up after the upstream had begun
+	tooLarge bool                          // the body passed the limit on its way
 	bodyErr  error
 }
 
@@ -285,7 +287,7 @@ func (h *Handler) decide(c echo.Context, x *exchange) *Refusal {
 	if refusal := x.inject(); refusal != nil {
 		return refusal
 	}
-	return upgrade(r)
+	return h.upgrade(r, x)
 }
 
 // to sends the exchange to one of the candidates.
@@ -316,8 +318,8 @@ func (h *Handler) note(c echo.Context, x *exchange, refusal *Refusal) {
 	switch {
 	case refusal != nil:
 		reason = refusal.Reason
-	case x.gaveUp.Load():
-		reason = policy.UpstreamIdle
+	case x.ended.Load() != nil:
+		reason = *x.ended.Load()
 	case x.preflight:
 		reason = policy.Preflight
 	case x.endpoint != nil && x.endpoint.Public:

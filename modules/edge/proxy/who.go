@@ -21,8 +21,10 @@ type caller struct {
 	claims  *token.Claims
 	may     policy.Caller
 	session *session.Session // with a cookie
-	bearer  secret.Text      // with a token
-	scheme  string           // that the token was sent with
+	preset  *catalog.Preset  // of the cookie
+	cookie  string
+	bearer  secret.Text // with a token
+	scheme  string      // that the token was sent with
 }
 
 // policy returns the caller as the decision core knows it; nil: nobody.
@@ -201,7 +203,7 @@ func (h *Handler) session(ctx context.Context, x *exchange, p *catalog.Preset, n
 	if reason != policy.Allowed {
 		return nil, h.unauthorized(x, name, reason, nil)
 	}
-	x.caller = caller{claims: s.Claims, may: may, session: s}
+	x.caller = caller{claims: s.Claims, may: may, session: s, preset: p, cookie: cookie}
 	return s, nil
 }
 
