@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"reflect"
 
 	"github.com/labstack/echo/v4"
 
@@ -253,7 +252,7 @@ func (k entityKind) decode(c echo.Context, tree any, r *catalog.Ref) (catalog.En
 	}
 	spec := kind.New()
 	for _, name := range readOnly {
-		if _, isKind := member(spec, name); name == "meta" || !isKind || k.name == catalog.KindNameClient {
+		if name == "meta" || fieldOf(k.name, name) < 0 || k.name == catalog.KindNameClient {
 			delete(own, name)
 		}
 	}
@@ -275,17 +274,6 @@ func (k entityKind) decode(c echo.Context, tree any, r *catalog.Ref) (catalog.En
 		return nil, invalid(problems)
 	}
 	return spec, nil
-}
-
-// member finds the field of a declaration that has a JSON name.
-func member(spec catalog.Entity, name string) (reflect.Value, bool) {
-	v := reflect.ValueOf(spec).Elem()
-	for i := range v.NumField() {
-		if tag := v.Type().Field(i).Tag.Get("json"); tag == name || len(tag) > len(name) && tag[:len(name)+1] == name+"," {
-			return v.Field(i), true
-		}
-	}
-	return reflect.Value{}, false
 }
 
 // fixed fills in a member that the path has, which the document may repeat.

@@ -74,7 +74,7 @@ func (plainHasher) Hash(_ context.Context, plain string) (string, error) {
 	return "hash of " + plain, nil
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	f := &fixture{db: pgtest.Open(t, db.Auth(), db.Central()), holder: catalog.NewHolder(), signer: newSigner(t), clock: clock.NewFake(now)}
 	log, err := audit.New(audit.Deps{DB: f.db, Clock: f.clock, Encryption: encryption})
@@ -119,7 +119,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-func (f *fixture) seed(t *testing.T) {
+func (f *fixture) seed(t testing.TB) {
 	t.Helper()
 	applier := apply.New(apply.Deps{DB: f.db, Engine: f.engine, Users: user.NewStore(f.db, rand.Reader), Hasher: plainHasher{}, Clock: f.clock, Random: rand.Reader})
 	deps := seed.Deps{DB: f.db, Applier: applier, Clock: f.clock}
@@ -134,7 +134,7 @@ func (f *fixture) seed(t *testing.T) {
 }
 
 // put changes the configuration and shows it to the API.
-func (f *fixture) put(t *testing.T, specs ...catalog.Entity) {
+func (f *fixture) put(t testing.TB, specs ...catalog.Entity) {
 	t.Helper()
 	var ops []change.Op
 	for _, s := range specs {
@@ -146,7 +146,7 @@ func (f *fixture) put(t *testing.T, specs ...catalog.Entity) {
 }
 
 // sync makes the database's configuration the process's catalog.
-func (f *fixture) sync(t *testing.T) {
+func (f *fixture) sync(t testing.TB) {
 	t.Helper()
 	s, err := store.Load(t.Context(), f.db)
 	must(t, err)
@@ -162,7 +162,7 @@ func (f *fixture) sync(t *testing.T) {
 }
 
 // token makes an administrator's token with some claims changed; nil removes.
-func (f *fixture) token(t *testing.T, typ string, change map[string]any) string {
+func (f *fixture) token(t testing.TB, typ string, change map[string]any) string {
 	t.Helper()
 	claims := map[string]any{"iss": "http://localhost:8080/t/system", "sub": "0198a000-0000-7000-8000-000000000001", "aud": "central", "client_id": "console",
 		"tenant": "system", "roles": []string{"admin"}, "iat": now.Unix(), "exp": now.Unix() + 300, "jti": "j", "sid": "s", "gid": "g"}
@@ -181,7 +181,7 @@ func (f *fixture) token(t *testing.T, typ string, change map[string]any) string 
 }
 
 // as returns the token of somebody with roles.
-func (f *fixture) as(t *testing.T, roles ...string) string {
+func (f *fixture) as(t testing.TB, roles ...string) string {
 	t.Helper()
 	return f.token(t, "at+jwt", map[string]any{"roles": roles})
 }
@@ -240,7 +240,7 @@ func (f *fixture) call(t *testing.T, authorization, method, path string, body an
 // contract holds every exchange of these tests to the OpenAPI document.
 var contract = sync.OnceValues(openapitest.New)
 
-func newSigner(t *testing.T) *jose.Signer {
+func newSigner(t testing.TB) *jose.Signer {
 	t.Helper()
 	key, err := jose.Generate(jose.ES256)
 	must(t, err)
@@ -249,7 +249,7 @@ func newSigner(t *testing.T) *jose.Signer {
 	return signer
 }
 
-func edgeKeys(t *testing.T) json.RawMessage {
+func edgeKeys(t testing.TB) json.RawMessage {
 	t.Helper()
 	set := jwk.NewSet()
 	for _, use := range []string{"sig", "enc"} {
@@ -264,7 +264,7 @@ func edgeKeys(t *testing.T) json.RawMessage {
 	return raw
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -132,9 +132,9 @@ func TestAPI_DeletionOfWhatIsUsedNamesEveryUser(t *testing.T) {
 	used := map[catalog.Ref]map[string]bool{} // by whom and where
 	for _, kind := range append([]string{catalog.KindNameTenant}, catalog.KindNameClient, catalog.KindNameResource, catalog.KindNamePermission, catalog.KindNameRole, catalog.KindNamePreset) {
 		for _, tenant := range []string{"", "demo", "other"} {
-			for _, e := range v.List(kind, tenant) {
-				by := e.Spec.Ref()
-				e.Spec.Refers(func(_ string, r catalog.Ref) {
+			for e := range v.List(kind, tenant) {
+				by := e.Ref()
+				e.Refers(func(_ string, r catalog.Ref) {
 					if used[r] == nil {
 						used[r] = map[string]bool{}
 					}

@@ -48,8 +48,8 @@ func (a *API) list(c echo.Context, k entityKind) error {
 	reach := access.From(c).Reach("list-" + k.many)
 	page := listed{Items: []json.RawMessage{}}
 	last := ""
-	for _, e := range v.List(k.name, tenant) {
-		id := e.Spec.Ref().ID
+	for e := range v.List(k.name, tenant) {
+		id := e.Ref().ID
 		if k.name == catalog.KindNameTenant && !reach.Has(id) || !keep(e) {
 			continue
 		}
@@ -59,7 +59,7 @@ func (a *API) list(c echo.Context, k entityKind) error {
 		case len(page.Items) == limit:
 			page.Next = writeCursor(last)
 		default:
-			raw, err := render(v, e, "")
+			raw, err := render(v, change.Entry{Spec: e, Meta: v.Meta(e.Ref())}, "")
 			if err != nil {
 				return err
 			}
@@ -87,35 +87,53 @@ func readCursor(params map[string]string) (*string, error) {
 }
 
 // filter makes the condition that a list's parameters ask for.
-func filter(k entityKind, params map[string]string) func(change.Entry) bool {
-	q := strings.ToLower(params["q"])
-	return func(e change.Entry) bool {
-		for _, name := range k.filters {
-			want, ok := params[name]
-			if !ok {
-				continue
-			}
-			got, ok := member(e.Spec, name)
-			if !ok || fmt.Sprint(got.Interface()) != want {
+func filter(k entityKind, params map[string]string) func(catalog.Entity) bool {
+	type wanted struct {
+		field int
+		value string
+	}
+	var all []wanted
+	for _, name := range k.filters {
+		if value, ok := params[name]; ok {
+			all = append(all, wanted{fieldOf(k.name, name), value})
+		}
+	}
+	q, name := strings.ToLower(params["q"]), fieldOf(k.name, "name")
+	return func(e catalog.Entity) bool {
+		v := reflect.ValueOf(e).Elem()
+		for _, w := range all {
+			if w.field < 0 || fmt.Sprint(v.Field(w.field).Interface()) != w.value {
 				return false
 			}
 		}
-		return q == "" || strings.Contains(strings.ToLower(e.Spec.Ref().ID), q) || named(e.Spec, q)
+		return q == "" || strings.Contains(strings.ToLower(e.Ref().ID), q) || name >= 0 && says(v.Field(name), q)
 	}
 }
 
-// named tells whether the entity's name, in any language, contains q.
-func named(spec catalog.Entity, q string) bool {
-	v, ok := member(spec, "name")
+// fieldOf returns the index of a member of a kind's declarations; negative:
+// they have none of that name.
+func fieldOf(kind, name string) int {
+	k, ok := catalog.KindOf(kind)
 	if !ok {
-		return false
+		return -1
 	}
-	switch v.Kind() {
-	case reflect.String:
-		return strings.Contains(strings.ToLower(v.String()), q)
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			if strings.Contains(strings.ToLower(v.MapIndex(key).String()), q) {
+	t := reflect.TypeOf(k.New()).Elem()
+	for i := range t.NumField() {
+		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// says tells whether a text, in any language, contains q.
+func says(v reflect.Value, q string) bool {
+	switch text := v.Interface().(type) {
+	case string:
+		return strings.Contains(strings.ToLower(text), q)
+	case catalog.Text:
+		for _, s := range text {
+			if strings.Contains(strings.ToLower(s), q) {
 				return true
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,7 +190,7 @@ func TestDo_WhatIsInUseIsNotDeleted(t *testing.T) {
 	// Together they go; the other tenant's stay.
 	w.do(t, Delete{Ref: tenant("one").Ref()}, Delete{Ref: openid}, Delete{Ref: client("one").Ref()})
 	v, _ := w.View(t.Context())
-	if _, ok := v.Get(client("two").Ref()); !ok || len(v.List(catalog.KindNameClient, "")) != 1 {
+	if _, ok := v.Get(client("two").Ref()); !ok || len(slices.Collect(v.List(catalog.KindNameClient, ""))) != 1 {
 		t.Error("the other tenant's client is gone")
 	}
 }
@@ -264,7 +265,7 @@ func TestDo_AuditIsPartOfTheTransaction(t *testing.T) {
 	if _, err := w.Do(t.Context(), System("test"), []Op{Put{Spec: tenant("one")}}, Options{}); !errors.Is(err, w.journal.fail) {
 		t.Fatalf("%v", err)
 	}
-	if v, _ := w.View(t.Context()); len(v.List(catalog.KindNameTenant, "")) != 0 {
+	if v, _ := w.View(t.Context()); len(slices.Collect(v.List(catalog.KindNameTenant, ""))) != 0 {
 		t.Error("a change that is not in the audit log is committed")
 	}
 }

@@ -1,7 +1,9 @@
 package change
 
 import (
+	"iter"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -50,21 +52,25 @@ func (v *View) Get(r catalog.Ref) (Entry, bool) {
 // Meta returns what is known about an entity; of none, zero.
 func (v *View) Meta(r catalog.Ref) store.Meta { return v.Metas[r] }
 
-// List returns the entities of a kind, ordered by tenant and id; of one tenant
-// where tenant is not empty.
-func (v *View) List(kind, tenant string) []Entry {
-	k, ok := catalog.KindOf(kind)
-	if !ok {
-		return nil
-	}
-	var out []Entry
-	for i := range k.Len(v.Snapshot) {
-		spec := k.At(v.Snapshot, i)
-		if r := spec.Ref(); tenant == "" || r.Tenant == tenant {
-			out = append(out, Entry{Spec: spec, Meta: v.Metas[r]})
+// List goes through the entities of a kind, ordered by tenant and id; those of
+// one tenant where tenant is not empty.
+func (v *View) List(kind, tenant string) iter.Seq[catalog.Entity] {
+	return func(yield func(catalog.Entity) bool) {
+		k, ok := catalog.KindOf(kind)
+		if !ok {
+			return
+		}
+		n, first := k.Len(v.Snapshot), 0
+		if tenant != "" {
+			first = sort.Search(n, func(i int) bool { return k.At(v.Snapshot, i).Ref().Tenant >= tenant })
+		}
+		for i := first; i < n; i++ {
+			e := k.At(v.Snapshot, i)
+			if tenant != "" && e.Ref().Tenant != tenant || !yield(e) {
+				return
+			}
 		}
 	}
-	return out
 }
 
 // Uses returns who refers to an entity, ordered.

@@ -28,7 +28,7 @@ const (
 )
 
 // Edge is the edge of all tenants.
-const Edge = "edge"
+const Edge = "scale"
 
 // Client is somewhere in the middle.
 var Client = catalog.Ref{Kind: catalog.KindNameClient, Tenant: "tenant-0500", ID: "client-3"} //nolint:gochecknoglobals // a constant
