@@ -169,7 +169,9 @@ func (i *instance) stop() error {
 		return nil
 	}
 	err := i.cluster.Stop()
-	i.cluster = nil
+	// On a busy machine the end is a crash, and the unlogged tables of templates
+	// would lack what migrations put there.
+	i.cluster, i.templates = nil, nil
 	return err
 }
 
