@@ -55,9 +55,9 @@ type AuthConfig struct {
 	Central        bool      `yaml:"central" default:"true" doc:"Run central in the auth process as well."`
 	TrustedProxies []string  `yaml:"trusted_proxies" doc:"Networks (CIDR) whose X-Forwarded-For is believed."`
 	OTP            OTPConfig `yaml:"otp"`
-	// AllowPrivateNetworks lets outbound calls (back-channel logout) reach
+	// AllowPrivateNetworks lets outbound calls (back-channel logout, key sets) reach
 	// loopback and private addresses.
-	AllowPrivateNetworks bool `yaml:"allow_private_networks" doc:"Let back-channel logout reach private addresses. Default: true in development."`
+	AllowPrivateNetworks bool `yaml:"allow_private_networks" doc:"Let back-channel logout and the key sets of clients (jwks_uri) reach private addresses. Default: true in development."`
 }
 
 // OTPConfig says how one-time codes are sent.

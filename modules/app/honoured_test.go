@@ -36,6 +36,7 @@ func exercises() map[string]exercise {
 		clientExercises(),
 		senderExercises(),
 		lifetimeExercises(),
+		assertionExercises(),
 		wordExercises(),
 		webhookExercises(),
 		tenantExercises(),

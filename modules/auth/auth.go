@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"versola/modules/auth/authorize"
+	"versola/modules/auth/client"
 	"versola/modules/auth/clientcredentials"
 	"versola/modules/auth/code"
 	"versola/modules/auth/cors"
@@ -60,7 +61,7 @@ type Deps struct {
 	Encryption *secret.Keyring
 	Log        *slog.Logger
 	Meter      metric.Meter
-	Outbound   *http.Client // for back-channel logout, with an address filter
+	Outbound   *http.Client // for back-channel logout and the key sets of clients, with an address filter
 	Issuer     string       // auth's public URL, without a trailing slash
 	RootTenant string
 	Events     event.Sink // hears of what is to be in the audit log; nil: nobody does
@@ -136,11 +137,12 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 	if err != nil {
 		return nil, fmt.Errorf("token keys: %w", err)
 	}
+	clients := newAuthenticator(d)
 	m := &Module{
 		deps: d, signIn: s, follower: follower,
 		authorize: &authorize.Endpoint{Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
 		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower, Sender: sender},
-		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Format: format, Grants: grants, Log: follower, Events: d.Events},
+		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Clients: clients, Format: format, Grants: grants, Log: follower, Events: d.Events},
 		keys:      keys.NewEndpoint(),
 		origins:   cors.NewRegistered(),
 		feed:      &revocation.Feed{Follower: follower, Catalog: d.Catalog, Clock: d.Clock},
@@ -149,17 +151,23 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 		catalog.GrantCode:              &code.Grant{Clock: d.Clock, Random: d.Random, Store: codes, Minter: minter, Refresh: format, Revoked: follower},
 		catalog.GrantRefreshToken:      &refresh.Grant{Clock: d.Clock, Format: format, Store: grants, Minter: minter, Revoked: follower},
 		catalog.GrantClientCredentials: &clientcredentials.Grant{Clock: d.Clock, Minter: minter},
-	}, minter, sender, d.Events, d.Meter)
+	}, clients, minter, sender, d.Events, d.Meter)
 	if err != nil {
 		return nil, err
 	}
-	m.discovery = discovery.New(discovery.Capabilities{GrantTypes: m.token.Types(), Prompts: authorize.Prompts()})
+	m.discovery = discovery.New(discovery.Capabilities{GrantTypes: m.token.Types(), AuthMethods: clients.Methods(), Prompts: authorize.Prompts()})
 	if m.logout, err = logout.New(sessions, s.pages, ender, cookies, d.TokenKeys, d.Events); err != nil {
 		return nil, fmt.Errorf("token keys: %w", err)
 	}
 	m.notifier = &logout.Notifier{DB: d.DB, Catalog: d.Catalog, Clock: d.Clock, Minter: minter, Client: d.Outbound, Log: d.Log, Ender: ender}
 	m.sweeper, err = newSweeper(d)
 	return m, err
+}
+
+// newAuthenticator makes what clients prove themselves to.
+func newAuthenticator(d Deps) *client.Authenticator {
+	used := replay.New(replay.Options{DB: d.DB, Schema: "auth", Clock: d.Clock, Longest: client.Longest})
+	return &client.Authenticator{Clock: d.Clock, Used: used, Keys: &client.Keys{HTTP: d.Outbound, Clock: d.Clock}, TokenPath: pathToken}
 }
 
 // newConstraint makes what binds tokens to keys.

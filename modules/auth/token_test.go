@@ -242,9 +242,9 @@ func TestToken_ClientAuthentication(t *testing.T) {
 		"another client_id":    {with(v, "client_id", "app"), []func(*http.Request){basic("service")}, 400, "invalid_request", false},
 		"two headers": {v, []func(*http.Request){basic("service"), func(r *http.Request) { r.Header.Add("Authorization", "Basic x") }},
 			400, "invalid_request", false},
-		"assertion":           {with(v, "client_assertion", "x"), nil, 401, "invalid_client", false},
-		"assertion and basic": {with(v, "client_assertion", "x"), []func(*http.Request){basic("service")}, 400, "invalid_request", false},
-		"doubled client_id":   {url.Values{"grant_type": {"client_credentials"}, "client_id": {"native", "native"}}, nil, 400, "invalid_request", false},
+		"assertion of no type": {with(v, "client_assertion", "x"), nil, 400, "invalid_request", false},
+		"assertion and basic":  {with(v, "client_assertion", "x"), []func(*http.Request){basic("service")}, 400, "invalid_request", false},
+		"doubled client_id":    {url.Values{"grant_type": {"client_credentials"}, "client_id": {"native", "native"}}, nil, 400, "invalid_request", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := g.post("/token", x.v, x.change...)

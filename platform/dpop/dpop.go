@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -154,17 +153,17 @@ func proofKey(h *jose.Header, allowed []jose.Algorithm) (jose.PublicKey, error) 
 
 // read takes the claims over that are right for the request.
 func (p *Proof) read(claims map[string]json.RawMessage, r Request) error {
-	id, ok := text(claims["jti"])
+	id, ok := jose.Text(claims["jti"])
 	if !ok || id == "" || len(id) > maxID {
 		return NoID
 	}
-	if method, ok := text(claims["htm"]); !ok || method != r.Method {
+	if method, ok := jose.Text(claims["htm"]); !ok || method != r.Method {
 		return Method
 	}
-	if uri, ok := text(claims["htu"]); !ok || !sameURL(uri, r.URLs) {
+	if uri, ok := jose.Text(claims["htu"]); !ok || !sameURL(uri, r.URLs) {
 		return URL
 	}
-	issued, ok := seconds(claims["iat"])
+	issued, ok := jose.NumericDate(claims["iat"])
 	switch {
 	case !ok:
 		return NoTime
@@ -174,12 +173,12 @@ func (p *Proof) read(claims map[string]json.RawMessage, r Request) error {
 		return Future
 	}
 	if r.AccessToken != "" {
-		if hash, ok := text(claims["ath"]); !ok || hash != Hash(r.AccessToken) {
+		if hash, ok := jose.Text(claims["ath"]); !ok || hash != Hash(r.AccessToken) {
 			return TokenHash
 		}
 	}
 	if raw, there := claims["nonce"]; there {
-		if p.Nonce, ok = text(raw); !ok {
+		if p.Nonce, ok = jose.Text(raw); !ok {
 			return BadNonce
 		}
 	}
@@ -206,31 +205,4 @@ func IsThumbprint(s string) bool {
 	}
 	b, err := decode(s)
 	return err == nil && len(b) == sha256.Size
-}
-
-// text reads a JSON string; null is none.
-func text(raw json.RawMessage) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
-}
-
-// lastSecond keeps times in the range that arithmetic with them is exact in:
-// the year 9999.
-const lastSecond = 253402300799
-
-// seconds reads a NumericDate (RFC 7519 section 2); it may have a fraction.
-func seconds(raw json.RawMessage) (time.Time, bool) {
-	if len(raw) == 0 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
-		return time.Time{}, false
-	}
-	var v float64
-	if err := json.Unmarshal(raw, &v); err != nil || v < 0 || v > lastSecond {
-		return time.Time{}, false
-	}
-	whole, fraction := math.Modf(v)
-	return time.Unix(int64(whole), int64(fraction*float64(time.Second))).UTC(), true
 }

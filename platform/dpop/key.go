@@ -40,7 +40,7 @@ func parseKey(raw json.RawMessage, alg jose.Algorithm) (jose.PublicKey, error) {
 			return jose.PublicKey{}, PrivateKey
 		}
 	}
-	kty, ok := text(m["kty"])
+	kty, ok := jose.Text(m["kty"])
 	if !ok || !suits(m, "alg", string(alg)) || !suits(m, "use", "sig") {
 		return jose.PublicKey{}, WrongKey
 	}
@@ -70,7 +70,7 @@ func parseKey(raw json.RawMessage, alg jose.Algorithm) (jose.PublicKey, error) {
 
 // is tells whether a member has a value.
 func is(m map[string]json.RawMessage, name, want string) bool {
-	got, ok := text(m[name])
+	got, ok := jose.Text(m[name])
 	return ok && got == want
 }
 
@@ -123,7 +123,7 @@ func rsaKey(m map[string]json.RawMessage) (any, string) {
 // octets reads a member in base64url, in its one encoding: another would give
 // the same key another thumbprint.
 func octets(raw json.RawMessage) ([]byte, string, bool) {
-	s, ok := text(raw)
+	s, ok := jose.Text(raw)
 	if !ok {
 		return nil, "", false
 	}

@@ -174,6 +174,47 @@ func ParseJWKS(raw []byte) ([]PublicKey, error) {
 	return keys, nil
 }
 
+// Bounds of key sets that others publish.
+const (
+	MaxKeys   = 20       // rotations overlap by one or two
+	MaxKeySet = 64 << 10 // bytes: twenty RSA keys with certificates
+)
+
+// SignatureKeys reads the keys of somebody else's JSON Web Key Set that can
+// verify; what else the set has is passed over (RFC 7517 section 5). An RSA key
+// that names no algorithm is there twice, for RS256 and for PS256. Errors:
+// [ErrKey], where it is no key set, or one over the bounds.
+func SignatureKeys(raw []byte) ([]PublicKey, error) {
+	if len(raw) > MaxKeySet {
+		return nil, fmt.Errorf("%w: a key set of %d bytes", ErrKey, len(raw))
+	}
+	members, err := Members(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(members["keys"], &list); err != nil || len(list) > MaxKeys {
+		return nil, fmt.Errorf("%w: keys is no list of at most %d", ErrKey, MaxKeys)
+	}
+	var keys []PublicKey
+	for _, one := range list {
+		k, err := jwk.ParseKey(one)
+		if err != nil {
+			continue
+		}
+		p, err := fromJWK(k)
+		if err != nil {
+			continue
+		}
+		keys = append(keys, p)
+		if p.Alg == RS256 && k.Algorithm().String() == "" {
+			p.Alg = PS256
+			keys = append(keys, p)
+		}
+	}
+	return keys, nil
+}
+
 func fromJWK(k jwk.Key) (PublicKey, error) {
 	if k.KeyUsage() != "" && k.KeyUsage() != "sig" {
 		return PublicKey{}, fmt.Errorf("%w: use is %q", ErrAlgorithm, k.KeyUsage())

@@ -12,6 +12,7 @@ import (
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
+	"versola/platform/clock"
 	"versola/platform/secret"
 )
 
@@ -30,26 +31,56 @@ const maxBasic = 8 << 10
 
 // presented is what a request says about who calls.
 type presented struct {
-	id     string
-	secret string
-	method catalog.AuthMethod
+	id        string
+	secret    string
+	assertion *assertion
+	method    catalog.AuthMethod
+}
+
+// Authenticator makes clients prove who they are. It is safe for concurrent
+// use.
+type Authenticator struct {
+	Clock     clock.Clock
+	Used      Replay // remembers assertions for [Longest]
+	Keys      *Keys
+	TokenPath string // of the token endpoint, below the issuer
+}
+
+// Methods are those that clients may authenticate by.
+func (a *Authenticator) Methods() []catalog.AuthMethod {
+	return []catalog.AuthMethod{catalog.AuthBasic, catalog.AuthPost, catalog.AuthSecretJWT, catalog.AuthPrivateKeyJWT, catalog.AuthNone}
+}
+
+// refusal is why a client is refused: for the log alone.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+// failed is what a refused client is told, whatever the cause.
+func failed(cause error) *oauth.Error {
+	return oauth.Refuse(oauth.InvalidClient, "client authentication failed").Because(cause)
 }
 
 // Authenticate returns the client that made a request. Errors: an
 // [oauth.Error] with invalid_client, or invalid_request where the request uses
-// several methods at once.
-func Authenticate(t tenant.At, r *http.Request, p oauth.Params) (*catalog.Client, error) {
+// several methods at once; or a fault of the memory of assertions.
+func (a *Authenticator) Authenticate(t tenant.At, r *http.Request, p oauth.Params) (*catalog.Client, error) {
 	got, err := read(r, p)
 	if err != nil {
 		return nil, err
 	}
-	cl, known := t.Client(got.id)
-	if !prove(cl, got) || !known {
-		e := oauth.Refuse(oauth.InvalidClient, "client authentication failed").Because(cause(cl, got))
+	cl, _ := t.Client(got.id)
+	err = a.prove(r, t, cl, got)
+	if cause, ok := errors.AsType[refusal](err); ok {
+		e := failed(cause)
 		if got.method == catalog.AuthBasic {
 			e.Scheme = challenge
 		}
 		return nil, e
+	}
+	if err != nil {
+		return nil, err
 	}
 	return cl, nil
 }
@@ -63,7 +94,7 @@ func read(r *http.Request, p oauth.Params) (presented, error) {
 		if len(headers) > 0 || p.Has("client_secret") {
 			return presented{}, severalMethods()
 		}
-		return presented{}, oauth.Refuse(oauth.InvalidClient, "client_assertion is not supported")
+		return readAssertion(p)
 	}
 	switch len(headers) {
 	case 0:
@@ -139,16 +170,31 @@ func ParseBasic(header string) (user, password string, err error) {
 // refusing it takes the work of refusing one that does.
 var decoy = []secret.Text{"no client has this secret"}
 
-// prove tells whether what was presented proves the client; cl may be nil.
-func prove(cl *catalog.Client, got presented) bool {
-	secrets, ok := decoy, false
-	if cl != nil {
-		secrets, ok = cl.Secrets, cl.AuthMethod == got.method && !cl.Disabled
+// prove makes sure that what was presented proves the client; cl may be nil. A
+// secret is compared in any case, so that the time tells nothing. Errors: a
+// [refusal], or a fault of the memory of assertions.
+func (a *Authenticator) prove(r *http.Request, t tenant.At, cl *catalog.Client, got presented) error {
+	right := true
+	if got.method == catalog.AuthBasic || got.method == catalog.AuthPost {
+		secrets := decoy
+		if cl != nil {
+			secrets = cl.Secrets
+		}
+		right = matches(secrets, got.secret)
 	}
-	if got.method == catalog.AuthNone {
-		return ok
+	switch {
+	case cl == nil:
+		return refusal("unknown client")
+	case cl.Disabled:
+		return refusal("disabled client")
+	case cl.AuthMethod != got.method:
+		return refusal("the client authenticates by " + string(cl.AuthMethod) + ", not " + string(got.method))
+	case !right:
+		return refusal("wrong secret")
+	case got.assertion != nil:
+		return a.asserted(r.Context(), t, cl, got.assertion)
 	}
-	return matches(secrets, got.secret) && ok
+	return nil
 }
 
 // matches compares with every secret, whichever fits. Hashing first makes the
@@ -160,18 +206,4 @@ func matches(secrets []secret.Text, given string) bool {
 		found |= subtle.ConstantTimeCompare(have[:], want[:])
 	}
 	return found == 1 && given != ""
-}
-
-// cause says for the log what the answer does not.
-func cause(cl *catalog.Client, got presented) error {
-	switch {
-	case cl == nil:
-		return errors.New("unknown client")
-	case cl.Disabled:
-		return errors.New("disabled client")
-	case cl.AuthMethod != got.method:
-		return errors.New("the client authenticates by " + string(cl.AuthMethod) + ", not " + string(got.method))
-	default:
-		return errors.New("wrong secret")
-	}
 }

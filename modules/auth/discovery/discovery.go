@@ -29,7 +29,9 @@ type Metadata struct {
 	SubjectTypesSupported             []string `json:"subject_types_supported"`
 	IDTokenSigningAlgs                []string `json:"id_token_signing_alg_values_supported"`
 	TokenAuthMethods                  []string `json:"token_endpoint_auth_methods_supported"`
+	TokenAuthAlgs                     []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
 	RevocationAuthMethods             []string `json:"revocation_endpoint_auth_methods_supported"`
+	RevocationAuthAlgs                []string `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
 	DPoPSigningAlgs                   []string `json:"dpop_signing_alg_values_supported"`
 	CodeChallengeMethods              []string `json:"code_challenge_methods_supported"`
 	ClaimTypesSupported               []string `json:"claim_types_supported"`
@@ -47,8 +49,9 @@ type Metadata struct {
 
 // Capabilities are what the endpoints themselves know of what they do.
 type Capabilities struct {
-	GrantTypes []string
-	Prompts    []string
+	GrantTypes  []string
+	Prompts     []string
+	AuthMethods []catalog.AuthMethod // of clients
 }
 
 // Endpoint serves the document.
@@ -90,7 +93,7 @@ func (e *Endpoint) Handle(c echo.Context) error {
 }
 
 func describe(t tenant.At, k Capabilities) *Metadata {
-	methods := []string{string(catalog.AuthBasic), string(catalog.AuthPost), string(catalog.AuthNone)}
+	methods, algs := authentication(t, k.AuthMethods)
 	return &Metadata{
 		Issuer:                            t.Issuer,
 		AuthorizationEndpoint:             t.Issuer + "/authorize",
@@ -106,7 +109,9 @@ func describe(t tenant.At, k Capabilities) *Metadata {
 		SubjectTypesSupported:             []string{"public"},
 		IDTokenSigningAlgs:                signingAlgs(t.Catalog),
 		TokenAuthMethods:                  methods,
+		TokenAuthAlgs:                     algs,
 		RevocationAuthMethods:             methods,
+		RevocationAuthAlgs:                algs,
 		DPoPSigningAlgs:                   names(t.ProofAlgs()),
 		CodeChallengeMethods:              []string{"S256"},
 		ClaimTypesSupported:               []string{"normal"},
@@ -128,6 +133,16 @@ func signingAlgs(c *catalog.Catalog) []string {
 		}
 	}
 	return out
+}
+
+// authentication returns how clients of a tenant may authenticate, and what
+// their assertions may be signed with.
+func authentication(t tenant.At, supported []catalog.AuthMethod) (methods, algs []string) {
+	for _, m := range supported {
+		methods = append(methods, string(m))
+		algs = append(algs, names((&catalog.ClientSpec{AuthMethod: m}).AssertionAlgs(t.Profile))...)
+	}
+	return methods, algs
 }
 
 func names(algs []jose.Algorithm) []string {

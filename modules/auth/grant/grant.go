@@ -42,6 +42,7 @@ const Path = "/token" //nolint:gosec // a path, not a credential
 // Endpoint is the token endpoint.
 type Endpoint struct {
 	grants   map[string]Grant
+	clients  *client.Authenticator
 	minter   *token.Minter
 	sender   Constraint
 	events   event.Sink
@@ -59,16 +60,16 @@ const (
 	failed  = "failed"
 )
 
-// New makes the endpoint from its grants by grant_type; minter is what they
-// sign with, sender what binds their tokens, and events hears of refusals that
+// New makes the endpoint from its grants by grant_type; clients authenticates
+// who asks, minter is what they sign with, sender what binds their tokens, and events hears of refusals that
 // have an [event.Cause].
-func New(grants map[string]Grant, minter *token.Minter, sender Constraint, events event.Sink, meter metric.Meter) (*Endpoint, error) {
+func New(grants map[string]Grant, clients *client.Authenticator, minter *token.Minter, sender Constraint, events event.Sink, meter metric.Meter) (*Endpoint, error) {
 	counter, err := meter.Int64Counter("versola.auth.token.requests",
 		metric.WithDescription("Answers of the token endpoint, by grant type and outcome."))
 	if err != nil {
 		return nil, fmt.Errorf("make token counter: %w", err)
 	}
-	e := &Endpoint{grants: grants, minter: minter, sender: sender, events: events, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
+	e := &Endpoint{grants: grants, clients: clients, minter: minter, sender: sender, events: events, counter: counter, outcomes: map[outcome]metric.MeasurementOption{}}
 	for name := range grants {
 		e.names = append(e.names, name)
 	}
@@ -113,7 +114,7 @@ func (e *Endpoint) answer(c echo.Context) (string, *token.Response, error) {
 	if err != nil {
 		return name, nil, err
 	}
-	cl, err := client.Authenticate(t, r, p)
+	cl, err := e.clients.Authenticate(t, r, p)
 	if err != nil {
 		return name, nil, err
 	}

@@ -31,12 +31,13 @@ type Log interface {
 
 // Endpoint is the revocation endpoint.
 type Endpoint struct {
-	DB     *postgres.DB
-	Clock  clock.Clock
-	Format *refresh.Format
-	Grants *refresh.Store
-	Log    Log
-	Events event.Sink
+	DB      *postgres.DB
+	Clock   clock.Clock
+	Clients *client.Authenticator
+	Format  *refresh.Format
+	Grants  *refresh.Store
+	Log     Log
+	Events  event.Sink
 }
 
 // Handle answers POST /revoke.
@@ -46,7 +47,7 @@ func (e *Endpoint) Handle(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	cl, err := client.Authenticate(t, r, p)
+	cl, err := e.Clients.Authenticate(t, r, p)
 	if err != nil {
 		return err
 	}

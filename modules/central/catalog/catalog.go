@@ -127,17 +127,7 @@ func (t *Tenant) LoginTTL() time.Duration { return t.Settings.LoginTTL.D(default
 
 // ProofAlgs returns the algorithms that a DPoP proof may be signed with (RFC
 // 9449 section 5.1, FAPI 2.0 section 5.4). They must not be changed.
-func (t *Tenant) ProofAlgs() []jose.Algorithm {
-	if t.Profile == ProfileFAPI2 {
-		return fapi2Algs
-	}
-	return standardAlgs
-}
-
-var (
-	standardAlgs = jose.Algorithms()
-	fapi2Algs    = []jose.Algorithm{jose.ES256, jose.PS256, jose.EdDSA}
-)
+func (t *Tenant) ProofAlgs() []jose.Algorithm { return t.Profile.clientAlgs() }
 
 // Client returns a client by id; a disabled one is returned too.
 func (t *Tenant) Client(id string) (*Client, bool) { c, ok := t.clients[id]; return c, ok }
@@ -199,6 +189,8 @@ type Client struct {
 	ClientSpec
 	Owner   *Tenant
 	Secrets []secret.Text // newest first; in an edge only for its presets' clients
+	// Keys are the public keys of "jwks"; those of a JWKSURI are elsewhere.
+	Keys []jose.PublicKey
 }
 
 // Public tells whether the client cannot keep a secret (RFC 6749 section 2.1).
@@ -255,6 +247,13 @@ func (c *Client) IDAlg() jose.Algorithm {
 	default:
 		return jose.RS256
 	}
+}
+
+// AssertionAlgs returns the algorithms that the client's assertions may be
+// signed with: the registered one, or else those of its method and profile. They
+// must not be changed.
+func (c *Client) AssertionAlgs() []jose.Algorithm {
+	return c.ClientSpec.AssertionAlgs(c.Owner.Profile)
 }
 
 // TokenAudience returns the "aud" of the client's access tokens.

@@ -281,6 +281,13 @@ func (b *build) clients(specs []ClientSpec) {
 			}
 			c.Secrets = append(c.Secrets, secret.Text(plain))
 		}
+		if len(s.JWKS) > 0 {
+			keys, err := jose.SignatureKeys(s.JWKS)
+			if err != nil {
+				b.fail("client %s/%s: jwks: %w", s.Tenant, s.ID, err)
+			}
+			c.Keys = keys
+		}
 		t.clients[s.ID] = c
 	}
 }

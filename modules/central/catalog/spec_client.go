@@ -1,6 +1,10 @@
 package catalog
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"versola/platform/jose"
+)
 
 // ClientKind says what runs the client, and with it whether it can keep a
 // secret.
@@ -31,6 +35,42 @@ const (
 
 // HasSecret tells whether a client of this method authenticates by a secret.
 func (m AuthMethod) HasSecret() bool { return m == AuthBasic || m == AuthPost || m == AuthSecretJWT }
+
+// Asserts tells whether a client of this method authenticates by a signed
+// assertion (RFC 7523 section 2.2).
+func (m AuthMethod) Asserts() bool { return m == AuthPrivateKeyJWT || m == AuthSecretJWT }
+
+// ByCertificate tells whether a client of this method authenticates by its
+// certificate (RFC 8705 section 2).
+func (m AuthMethod) ByCertificate() bool { return m == AuthTLS || m == AuthSelfSignedTLS }
+
+// AssertionAlgs is [Client.AssertionAlgs] of a declaration.
+func (s *ClientSpec) AssertionAlgs(profile SecurityProfile) []jose.Algorithm {
+	switch {
+	case s.AuthSigningAlg != "":
+		return []jose.Algorithm{jose.Algorithm(s.AuthSigningAlg)}
+	case s.AuthMethod == AuthSecretJWT:
+		return secretAlgs
+	case s.AuthMethod == AuthPrivateKeyJWT:
+		return profile.clientAlgs()
+	}
+	return nil
+}
+
+// clientAlgs are the algorithms that clients may sign with under a profile
+// (FAPI 2.0 section 5.4).
+func (p SecurityProfile) clientAlgs() []jose.Algorithm {
+	if p == ProfileFAPI2 {
+		return fapi2Algs
+	}
+	return standardAlgs
+}
+
+var (
+	standardAlgs = jose.Algorithms()
+	fapi2Algs    = []jose.Algorithm{jose.ES256, jose.PS256, jose.EdDSA}
+	secretAlgs   = []jose.Algorithm{jose.HS256}
+)
 
 // Grant types (RFC 7591 section 2).
 const (

@@ -20,9 +20,6 @@ const (
 	maxACR = 200 // an ACR value stands in a URL, with others
 )
 
-// secretAlgorithms are those of client_secret_jwt (RFC 7518 section 3.2).
-var secretAlgorithms = []jose.Algorithm{"HS256", "HS384", "HS512"}
-
 // material checks what the client's authentication needs besides secrets.
 func (c *check) material(p problems, s *catalog.ClientSpec) {
 	hasKeys := len(s.JWKS) > 0 || s.JWKSURI != ""
@@ -51,6 +48,22 @@ func (c *check) material(p problems, s *catalog.ClientSpec) {
 		}
 		certificate(p, s.TLS)
 	}
+	c.assertions(p, s)
+}
+
+// assertions checks what the client's assertions are signed with.
+func (c *check) assertions(p problems, s *catalog.ClientSpec) {
+	var profile catalog.SecurityProfile
+	if t := c.tenants[s.Tenant]; t != nil {
+		profile = t.Profile
+	}
+	if s.AuthMethod == catalog.AuthPrivateKeyJWT && len(s.JWKS) > 0 {
+		keys, err := jose.SignatureKeys(s.JWKS)
+		verifies := func(k jose.PublicKey) bool { return slices.Contains(s.AssertionAlgs(profile), k.Alg) }
+		if err != nil || !slices.ContainsFunc(keys, verifies) {
+			p.add("jwks", "has no key that an assertion can be verified with: %v are", s.AssertionAlgs(profile))
+		}
+	}
 	if s.AuthSigningAlg == "" {
 		return
 	}
@@ -58,7 +71,7 @@ func (c *check) material(p problems, s *catalog.ClientSpec) {
 	case catalog.AuthPrivateKeyJWT:
 		c.algorithm(p, s.Tenant, "token_endpoint_auth_signing_alg", s.AuthSigningAlg)
 	case catalog.AuthSecretJWT:
-		p.err("token_endpoint_auth_signing_alg", oneOf(jose.Algorithm(s.AuthSigningAlg), secretAlgorithms...))
+		p.err("token_endpoint_auth_signing_alg", oneOf(jose.Algorithm(s.AuthSigningAlg), jose.HS256))
 	default:
 		p.add("token_endpoint_auth_signing_alg", "is for private_key_jwt and client_secret_jwt")
 	}

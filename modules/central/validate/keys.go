@@ -8,14 +8,16 @@ import (
 
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jwk"
+
+	"versola/platform/jose"
 )
 
 // Bounds of key sets.
 const (
-	maxKeys    = 20       // rotations overlap by one or two
-	maxKeySet  = 64 << 10 // twenty RSA keys with certificates
-	minRSABits = 2048     // NIST SP 800-131A
-	maxRSABits = 8192     // verifying with a larger one takes too long
+	maxKeys    = jose.MaxKeys
+	maxKeySet  = jose.MaxKeySet
+	minRSABits = 2048 // NIST SP 800-131A
+	maxRSABits = 8192 // verifying with a larger one takes too long
 )
 
 // ClientKeys checks the public keys of a client (RFC 7517): signature keys of

@@ -177,9 +177,11 @@ func endpoint0(f func(*catalog.EndpointSpec)) func(*catalog.Snapshot) {
 func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 	t.Parallel()
 	for field, change := range map[string]func(*catalog.Snapshot){
-		"auth_method": client0(func(c *catalog.ClientSpec) { c.AuthMethod = catalog.AuthSecretJWT }),
-		"jwks":        client0(func(c *catalog.ClientSpec) { c.JWKS = keySet(ecKey) }),
-		"jwks_uri":    client0(func(c *catalog.ClientSpec) { c.JWKSURI = "https://a.example/jwks" }),
+		"auth_method": client0(func(c *catalog.ClientSpec) {
+			c.AuthMethod, c.Secrets, c.JWKS = catalog.AuthSelfSignedTLS, nil, keySet(ecKey)
+		}),
+		"jwks":     client0(func(c *catalog.ClientSpec) { c.JWKS = keySet(ecKey) }),
+		"jwks_uri": client0(func(c *catalog.ClientSpec) { c.JWKSURI = "https://a.example/jwks" }),
 		"grant_types[2]": client0(func(c *catalog.ClientSpec) {
 			c.GrantTypes = []string{catalog.GrantCode, catalog.GrantRefreshToken, catalog.GrantDevice}
 		}),

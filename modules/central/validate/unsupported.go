@@ -12,17 +12,18 @@ import (
 // implements one removes its line.
 
 func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)) {
-	refuse("auth_method", !slices.Contains([]catalog.AuthMethod{"", catalog.AuthNone, catalog.AuthBasic, catalog.AuthPost}, s.AuthMethod))
+	refuse("auth_method", slices.Contains([]catalog.AuthMethod{catalog.AuthTLS, catalog.AuthSelfSignedTLS}, s.AuthMethod))
+	// Keys serve nothing else yet.
+	usesKeys := s.AuthMethod == catalog.AuthPrivateKeyJWT || s.AuthMethod == catalog.AuthSelfSignedTLS
+	refuse("jwks", len(s.JWKS) > 0 && !usesKeys)
+	refuse("jwks_uri", s.JWKSURI != "" && !usesKeys)
 	for i, g := range s.GrantTypes {
 		refuse(fmt.Sprintf("grant_types[%d]", i), g == catalog.GrantDevice || g == catalog.GrantTokenExchange)
 	}
 	for i, r := range s.ResponseTypes {
 		refuse(fmt.Sprintf("response_types[%d]", i), r == catalog.ResponseCodeIDToken)
 	}
-	refuse("jwks", len(s.JWKS) > 0)
-	refuse("jwks_uri", s.JWKSURI != "")
 	refuse("tls", s.TLS != nil)
-	refuse("token_endpoint_auth_signing_alg", s.AuthSigningAlg != "")
 	refuse("request_object_signing_alg", s.RequestObjectAlg != "")
 	refuse("userinfo_signed_response_alg", s.UserinfoAlg != "")
 	refuse("introspection_signed_response_alg", s.IntrospectionAlg != "")
