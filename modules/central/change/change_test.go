@@ -258,6 +258,26 @@ func TestDo_SecretsOfAClient(t *testing.T) {
 	}
 }
 
+func TestDo_ASecretForAssertionsIsLongEnough(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.twoTenants(t) // with secrets of 15 characters
+	asserting := client("one")
+	asserting.AuthMethod = catalog.AuthSecretJWT
+	long := secret.Text(strings.Repeat("x", 32))
+	for name, ops := range map[string][]Op{
+		"kept from before": {Put{Spec: asserting}},
+		"added":            {Put{Spec: asserting}, SetSecrets{Client: asserting.Ref(), Plain: []secret.Text{long, long[1:]}}},
+	} {
+		_, err := w.Do(t.Context(), System("test"), ops, Options{})
+		if invalid, ok := errors.AsType[*Invalid](err); !ok || len(invalid.Problems) != 1 || invalid.Problems[0].Field != "secret" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.do(t, Put{Spec: asserting}, SetSecrets{Client: asserting.Ref(), Plain: []secret.Text{long}})
+	w.do(t, AddSecret{Client: asserting.Ref()})
+}
+
 func TestDo_AuditIsPartOfTheTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -14,6 +14,7 @@ import (
 	"versola/modules/central/store"
 	"versola/modules/central/validate"
 	"versola/platform/id"
+	"versola/platform/jose"
 	"versola/platform/secret"
 )
 
@@ -201,6 +202,25 @@ func (p *plan) setSecrets(o SetSecrets) error {
 	return nil
 }
 
+// assertionSecrets finds secrets that are too short for a client of
+// client_secret_jwt: no assertion would verify with them. A secret that does not
+// open is no more use either way.
+func (p *plan) assertionSecrets() {
+	for i := range p.next.Clients {
+		c := &p.next.Clients[i]
+		if c.AuthMethod != catalog.AuthSecretJWT || !p.put[c.Ref()] {
+			continue
+		}
+		for _, sealed := range c.Secrets {
+			plain, err := p.engine.keyring.Open(sealed.Sealed, catalog.ClientSecretContext(c.Tenant, c.ID, sealed.ID))
+			if err == nil && len(plain) < jose.MinSecret {
+				p.problem(c.Ref(), "secret", fmt.Errorf("must have at least %d characters for client_secret_jwt (RFC 7518 section 3.2)", jose.MinSecret))
+				break
+			}
+		}
+	}
+}
+
 // sameSecrets compares what is stored with what is wanted. A secret that does
 // not open is another.
 func (p *plan) sameSecrets(r catalog.Ref, stored []catalog.SealedSecret, want []secret.Text) bool {
@@ -308,6 +328,7 @@ func (p *plan) check(changes []Change) error {
 	if err := p.unused(changes); err != nil {
 		return err
 	}
+	p.assertionSecrets()
 	problems := p.problems
 	for _, c := range changes {
 		if c.Action != Updated || c.Ref.Kind != catalog.KindNameTenant {
