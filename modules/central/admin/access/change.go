@@ -27,7 +27,10 @@ func (w *Caller) MayChange(before, after *change.View, changes []change.Change) 
 func (w *Caller) mayChange(before, after *change.View, c change.Change) error {
 	switch was, is := spec(before, c.Ref), spec(after, c.Ref); c.Ref.Kind {
 	case catalog.KindNameTenant:
-		return w.mayChangeTenant(was, is, c.Ref.ID)
+		if c.Ref.ID == catalog.SystemTenant || signsInSystem(before, was) || signsInSystem(after, is) {
+			return w.HoldsAll()
+		}
+		return w.mayChangeTenant(was, is)
 	case catalog.KindNameEdge:
 		// An edge is sent the secrets of the clients that it signs people in with.
 		if servesSystem(before, c.Ref.ID) || servesSystem(after, c.Ref.ID) {
@@ -73,10 +76,7 @@ func service(e catalog.Entity) bool {
 	return ok && !slices.ContainsFunc(c.GrantTypes, func(g string) bool { return g != catalog.GrantClientCredentials })
 }
 
-func (w *Caller) mayChangeTenant(was, is catalog.Entity, id string) error {
-	if id == catalog.SystemTenant {
-		return w.HoldsAll()
-	}
+func (w *Caller) mayChangeTenant(was, is catalog.Entity) error {
 	before, _ := was.(*catalog.TenantSpec)
 	after, _ := is.(*catalog.TenantSpec)
 	if before == nil || after == nil {
@@ -129,4 +129,25 @@ func spec(v *change.View, r catalog.Ref) catalog.Entity {
 func servesSystem(v *change.View, edge string) bool {
 	t, ok := spec(v, catalog.Ref{Kind: catalog.KindNameTenant, ID: catalog.SystemTenant}).(*catalog.TenantSpec)
 	return ok && t.Edge == edge
+}
+
+// signsInSystem tells whether a tenant has the user directory of the system
+// tenant. Tenants that share one share sign-in: who decides how people sign in
+// to such a tenant decides how administrators do.
+func signsInSystem(v *change.View, tenant catalog.Entity) bool {
+	t, ok := tenant.(*catalog.TenantSpec)
+	return ok && directory(t) == directory(spec(v, catalog.Ref{Kind: catalog.KindNameTenant, ID: catalog.SystemTenant}))
+}
+
+// directory returns the user directory of a tenant; empty: of none.
+func directory(tenant catalog.Entity) (name string) {
+	if tenant == nil {
+		return ""
+	}
+	tenant.Refers(func(_ string, to catalog.Ref) {
+		if to.Kind == catalog.KindNameDirectory {
+			name = to.ID
+		}
+	})
+	return name
 }

@@ -25,5 +25,6 @@
 // must reach all of it themselves. Everything else that belongs to the system
 // tenant (its interactive clients, presets, resources, settings) could be used
 // to take over an administrator's session and needs a caller who holds
-// everything ([Caller.HoldsAll]).
+// everything ([Caller.HoldsAll]); so does a tenant that shares the system
+// tenant's user directory, since it decides how administrators sign in.
 package access
