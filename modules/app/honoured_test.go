@@ -53,7 +53,7 @@ func exercises() map[string]exercise {
 func exercised() []string {
 	return []string{
 		catalog.KindNameClient,
-		catalog.KindNameTexts, catalog.KindNameTemplate, catalog.KindNameTheme, catalog.KindNameWebhook,
+		catalog.KindNameTexts, catalog.KindNameTemplate, catalog.KindNameTheme, catalog.KindNameWebhook, catalog.KindNameResource,
 		catalog.KindNameTenant, catalog.KindNameDirectory, catalog.KindNameScope, catalog.KindNameClaim, catalog.KindNameDetailType,
 		catalog.KindNamePermission, catalog.KindNameRole, catalog.KindNamePreset, catalog.KindNameEdge,
 	}
