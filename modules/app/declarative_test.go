@@ -59,7 +59,7 @@ func (s station) must(t *testing.T, args ...string) string {
 
 // unserved are kinds that registration refuses as a whole, so that no document
 // of them can be applied.
-var unserved = []string{catalog.KindNameDetailType, catalog.KindNameWebhook}
+var unserved = []string{catalog.KindNameDetailType}
 
 const documents = "testdata/declarative"
 
