@@ -234,3 +234,23 @@ func TestVerify_RefusalsShowLittleOfTheToken(t *testing.T) {
 		}
 	}
 }
+
+func FuzzSignatureKeys(f *testing.F) {
+	for _, seed := range []string{
+		`{"keys":[]}`, `{"keys":[{"kty":"RSA","n":"AQ","e":"AQAB"}]}`, `{"keys":[{"kty":"oct","k":"AAAA"}]}`, `{"keys":[null,1,"x",{}]}`, `{"keys":{}}`, `[]`,
+		`{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, `{"keys":[],"keys":[]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		keys, err := jose.SignatureKeys(raw)
+		if err != nil && keys != nil || len(keys) > 2*jose.MaxKeys {
+			t.Fatalf("%d keys, %v", len(keys), err)
+		}
+		for _, k := range keys {
+			if _, err := jose.NewPublicKey(k.ID, k.Alg, k.Key); err != nil || k.ID == "" {
+				t.Errorf("an unusable key: %+v %v", k, err)
+			}
+		}
+	})
+}

@@ -61,7 +61,7 @@ func (c *check) assertions(p problems, s *catalog.ClientSpec) {
 		keys, err := jose.SignatureKeys(s.JWKS)
 		verifies := func(k jose.PublicKey) bool { return slices.Contains(s.AssertionAlgs(profile), k.Alg) }
 		if err != nil || !slices.ContainsFunc(keys, verifies) {
-			p.add("jwks", "has no key that an assertion can be verified with: %v are", s.AssertionAlgs(profile))
+			p.add("jwks", "has no key that could sign an assertion: one for an algorithm of %v is needed", s.AssertionAlgs(profile))
 		}
 	}
 	if s.AuthSigningAlg == "" {
