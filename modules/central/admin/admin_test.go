@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"versola/modules/central/catalog"
 	"versola/modules/central/openapi"
 )
 
@@ -150,5 +151,29 @@ func TestOverview_AllowsOnlyItsOwnStyleAndShowsWhatIsReached(t *testing.T) {
 	}
 	if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "form-action 'self' http://localhost:8080;") {
 		t.Errorf("policy %s", policy)
+	}
+}
+
+func TestWebhooks_WhoMayNotReadTheLogMakesNoneThatIsToldOfIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.put(t, &catalog.RoleSpec{Tenant: "system", ID: "demo-maker", Permissions: []string{"use-api", "manage-tenant"}, Within: "demo"},
+		&catalog.RoleSpec{Tenant: "system", ID: "demo-reader", Permissions: []string{"view-audit"}, Within: "demo"},
+		&catalog.RoleSpec{Tenant: "system", ID: "other-reader", Permissions: []string{"view-audit"}, Within: "other"})
+	hook := map[string]any{"id": "crm", "url": "https://crm.example/hook", "events": []string{"*"}}
+	const all, one = "/v1/tenants/demo/webhooks", "/v1/tenants/demo/webhooks/crm"
+	for _, roles := range [][]string{{"demo-maker"}, {"demo-maker", "other-reader"}} {
+		if a := f.call(t, f.as(t, roles...), http.MethodPost, all, hook); a.Code != http.StatusForbidden || !strings.Contains(a.Body.String(), "list-audit") {
+			t.Errorf("%v: %d %s", roles, a.Code, a.Body)
+		}
+	}
+	if a := f.call(t, f.as(t, "demo-maker", "demo-reader"), http.MethodPost, all, hook); a.Code != http.StatusCreated {
+		t.Errorf("both: %d %s", a.Code, a.Body)
+	}
+	if a := f.call(t, f.as(t, "demo-maker"), http.MethodPatch, one, map[string]any{"url": "https://elsewhere.example/"}, "If-Match", "*"); a.Code != http.StatusForbidden {
+		t.Errorf("to turn it elsewhere: %d %s", a.Code, a.Body)
+	}
+	if a := f.call(t, f.as(t, "demo-maker"), http.MethodDelete, one, nil, "If-Match", "*"); a.Code != http.StatusNoContent {
+		t.Errorf("to take it away: %d %s", a.Code, a.Body)
 	}
 }

@@ -39,6 +39,10 @@ func (w *Caller) mayChange(before, after *change.View, c change.Change) error {
 		return nil
 	default:
 		if c.Ref.Tenant != catalog.SystemTenant {
+			if c.Ref.Kind == catalog.KindNameWebhook && is != nil {
+				// It is told what the audit log has of the tenant.
+				return w.holds(Resource, "list-audit", c.Ref.Tenant)
+			}
 			return nil
 		}
 		return w.mayChangeSystem(after, was, is)
