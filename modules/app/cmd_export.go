@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,9 +29,10 @@ func ExportCommand() *cobra.Command {
 		Long: `Write the configuration as documents that "versola apply" reads. The same configuration gives the same
 bytes, and applied to an empty deployment they reproduce it.
 
-Clients' secrets are written with --secrets only; that is kept in the audit log. Without it, a client
-that has secrets is written with generate_secret: it keeps the secrets that it has where it is known,
-and gets a new one where it is not. People and signing keys are not part of the configuration.`,
+Clients' secrets are written with --secrets only. Without it, a client that has secrets is written with
+generate_secret: it keeps the secrets that it has where it is known, and gets a new one where it is not.
+People and signing keys are not part of the configuration. Either way the export is in the audit log
+before anything is written, as configuration.exported or secrets.exported.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
 				return usageError{errors.New("--output is empty: a directory, a .yaml file, or - for standard output")}
@@ -44,10 +46,14 @@ and gets a new one where it is not. People and signing keys are not part of the 
 				if tenant != "" && !slices.ContainsFunc(s.Tenants, func(t catalog.TenantSpec) bool { return t.ID == tenant }) {
 					return usageError{fmt.Errorf("--tenant: there is no tenant %q", tenant)}
 				}
+				e := audit.Entry{Action: "configuration.exported", Actor: operator(), Tenant: tenant, Detail: map[string]string{"revision": strconv.FormatInt(s.Revision, 10)}}
 				if secrets {
-					if err := d.audit.Write(cmd.Context(), audit.Entry{Action: "secrets.exported", Actor: operator(), Tenant: tenant}); err != nil {
-						return err
-					}
+					e.Action = "secrets.exported"
+				}
+				if err := d.audit.Write(cmd.Context(), e); err != nil {
+					return err
+				}
+				if secrets {
 					keyring, err := secret.NewKeyring(d.encryption, catalog.SealPurpose)
 					if err != nil {
 						return fmt.Errorf("keys.encryption: %w", err)
