@@ -36,14 +36,6 @@ const (
 // HasSecret tells whether a client of this method authenticates by a secret.
 func (m AuthMethod) HasSecret() bool { return m == AuthBasic || m == AuthPost || m == AuthSecretJWT }
 
-// Asserts tells whether a client of this method authenticates by a signed
-// assertion (RFC 7523 section 2.2).
-func (m AuthMethod) Asserts() bool { return m == AuthPrivateKeyJWT || m == AuthSecretJWT }
-
-// ByCertificate tells whether a client of this method authenticates by its
-// certificate (RFC 8705 section 2).
-func (m AuthMethod) ByCertificate() bool { return m == AuthTLS || m == AuthSelfSignedTLS }
-
 // AssertionAlgs is [Client.AssertionAlgs] of a declaration.
 func (s *ClientSpec) AssertionAlgs(profile SecurityProfile) []jose.Algorithm {
 	switch {
