@@ -145,7 +145,7 @@ func TestBegin_LengthAndLifeAreTheTenants(t *testing.T) {
 	if code := b.Message.Code.Reveal(); len(code) != 8 {
 		t.Errorf("code %q, want 8 digits", code)
 	}
-	if want := now.Add(90 * time.Second); !b.Expires.Equal(want) || !strings.Contains(b.Message.Text, "1 minute") {
+	if want := now.Add(90 * time.Second); !b.Expires.Equal(want) || !strings.Contains(b.Message.Text, "1 min.") {
 		t.Errorf("expires %s, want %s; says %q", b.Expires, want, b.Message.Text)
 	}
 	// The page is for the code that was sent, whatever was configured since.
