@@ -90,10 +90,13 @@ func ReadProfile(file, name string, getenv func(string) string) (*Profile, error
 }
 
 func (p *Profile) complete(dir string, getenv func(string) string) error {
-	for member, value := range map[string]*string{"api": &p.API, "issuer": &p.Issuer} {
-		*value = strings.TrimRight(*value, "/")
-		if err := p.checkURL(*value); err != nil {
-			return fmt.Errorf("%s: %w", member, err)
+	for _, member := range []struct {
+		name  string
+		value *string
+	}{{"api", &p.API}, {"issuer", &p.Issuer}} {
+		*member.value = strings.TrimRight(*member.value, "/")
+		if err := p.checkURL(*member.value); err != nil {
+			return fmt.Errorf("%s: %w", member.name, err)
 		}
 	}
 	if p.ClientID == "" {
