@@ -35,6 +35,7 @@ func exercises() map[string]exercise {
 	for _, area := range []map[string]exercise{
 		clientExercises(),
 		senderExercises(),
+		requestExercises(),
 		lifetimeExercises(),
 		assertionExercises(),
 		wordExercises(),
@@ -183,6 +184,11 @@ const (
 // usual parameters; an empty one is left out.
 func (h *house) authorize(t *testing.T, b *apptest.Browser, id string, changes map[string]string) *apptest.Page {
 	t.Helper()
+	return b.Open(h.Issuer + "/authorize?" + h.request(id, changes).Encode())
+}
+
+// request returns the usual parameters of a client's request, with changes.
+func (h *house) request(id string, changes map[string]string) url.Values {
 	q := url.Values{"client_id": {id}, "response_type": {"code"}, "redirect_uri": {h.callback}, "scope": {"openid"}, "state": {"s"},
 		"code_challenge": {challenge}, "code_challenge_method": {"S256"}}
 	for k, v := range changes {
@@ -190,7 +196,7 @@ func (h *house) authorize(t *testing.T, b *apptest.Browser, id string, changes m
 			q.Del(k)
 		}
 	}
-	return b.Open(h.Issuer + "/authorize?" + q.Encode())
+	return q
 }
 
 // answer returns what came back to the client.

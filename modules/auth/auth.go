@@ -26,6 +26,7 @@ import (
 	"versola/modules/auth/grant"
 	"versola/modules/auth/keys"
 	"versola/modules/auth/logout"
+	"versola/modules/auth/par"
 	"versola/modules/auth/refresh"
 	"versola/modules/auth/revocation"
 	"versola/modules/auth/revoke"
@@ -98,6 +99,7 @@ type Module struct {
 	signIn signIn
 
 	authorize *authorize.Endpoint
+	par       *par.Endpoint
 	token     *grant.Endpoint
 	userinfo  *userinfo.Endpoint
 	revoke    *revoke.Endpoint
@@ -138,9 +140,11 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 		return nil, fmt.Errorf("token keys: %w", err)
 	}
 	clients := newAuthenticator(d)
+	pushed, requests := &par.Store{DB: d.DB}, authorize.Requests{}
 	m := &Module{
 		deps: d, signIn: s, follower: follower,
-		authorize: &authorize.Endpoint{Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
+		authorize: &authorize.Endpoint{Requests: requests, Pushed: pushed, Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
+		par:       &par.Endpoint{Clock: d.Clock, Random: d.Random, Clients: clients.At(par.Path), Requests: &requests, Proofs: sender, Store: pushed},
 		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower, Sender: sender},
 		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Clients: clients, Format: format, Grants: grants, Log: follower, Events: d.Events},
 		keys:      keys.NewEndpoint(),
@@ -183,7 +187,7 @@ func newConstraint(d Deps) (*dpop.Constraint, error) {
 // swept are the tables with an expiry, but for those that package login sweeps
 // in its own way.
 func swept() []postgres.Sweep {
-	names := []string{"session", "grants", "revocation", "logout_notice", "authorization_code", "throttle", "message", "replay", "password_reset"}
+	names := []string{"session", "grants", "revocation", "logout_notice", "authorization_code", "throttle", "message", "replay", "password_reset", "pushed_request"}
 	out := make([]postgres.Sweep, len(names))
 	for i, n := range names {
 		out[i] = postgres.Sweep{Table: "auth." + n, Column: "expires_at"}

@@ -52,7 +52,7 @@ const (
 // reads the answer. Where there is no route, the reader says what it likes.
 func kindOf(c echo.Context) kind {
 	switch route := strings.TrimPrefix(c.Path(), tenantPrefix); {
-	case route == pathToken, route == pathUserinfo, route == pathRevoke:
+	case route == pathPAR, route == pathToken, route == pathUserinfo, route == pathRevoke:
 		return backChannel
 	case route == pathAuthorize, route == pathLogout, strings.HasPrefix(route, "/login/"):
 		return browser

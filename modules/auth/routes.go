@@ -7,6 +7,7 @@ import (
 
 	"versola/modules/auth/cors"
 	"versola/modules/auth/grant"
+	"versola/modules/auth/par"
 	"versola/modules/auth/tenant"
 	"versola/modules/auth/userinfo"
 )
@@ -20,6 +21,7 @@ const (
 	pathOAuth     = "/.well-known/oauth-authorization-server"
 	pathJWKS      = "/.well-known/jwks.json"
 	pathAuthorize = "/authorize"
+	pathPAR       = par.Path
 	pathToken     = grant.Path
 	pathUserinfo  = userinfo.Path
 	pathRevoke    = "/revoke"
@@ -65,6 +67,7 @@ func (m *Module) mountTokens(g *echo.Group, prefix string, of echo.MiddlewareFun
 		methods []string
 		allow   string
 	}{
+		{pathPAR, m.par.Handle, []string{http.MethodPost}, "POST, OPTIONS"},
 		{pathToken, m.token.Handle, []string{http.MethodPost}, "POST, OPTIONS"},
 		{pathRevoke, m.revoke.Handle, []string{http.MethodPost}, "POST, OPTIONS"},
 		{pathUserinfo, m.userinfo.Handle, []string{http.MethodGet, http.MethodPost}, "GET, POST, OPTIONS"},

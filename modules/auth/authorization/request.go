@@ -30,6 +30,15 @@ type Request struct {
 	UILocales     []string `json:"ui_locales,omitempty"`
 	// Subject, when set, is the only user who may answer (from id_token_hint).
 	Subject string `json:"subject,omitempty"`
+	// Pushed is the key of a pushed request's row, which answering the request
+	// takes away; nil: the request was not pushed.
+	Pushed []byte `json:"pushed,omitempty"`
+}
+
+// Spent is the refusal of a pushed request that is not there, or not any more.
+// It is for the person: there is nobody to redirect to.
+func Spent() *oauth.Error {
+	return oauth.Refuse(oauth.InvalidRequestURI, "request_uri has expired, was used before, or is not the client's")
 }
 
 // Authentication states what a person has proven in a session: it goes into

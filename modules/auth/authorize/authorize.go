@@ -13,6 +13,7 @@ import (
 	"versola/modules/auth/authorization"
 	"versola/modules/auth/code"
 	"versola/modules/auth/oauth"
+	"versola/modules/auth/par"
 	"versola/modules/auth/session"
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
@@ -36,8 +37,17 @@ type Codes interface {
 	Create(ctx context.Context, n code.New, now time.Time) (bool, error)
 }
 
+// Pushed finds pushed requests; nil where there is none of the client, or none
+// any more. Spend tells whether it was there still.
+type Pushed interface {
+	Find(ctx context.Context, tenant, client, uri string, now time.Time) (*authorization.Request, error)
+	Spend(ctx context.Context, hash []byte) (bool, error)
+}
+
 // Endpoint is the authorization endpoint.
 type Endpoint struct {
+	Requests Requests
+	Pushed   Pushed
 	Clock    clock.Clock
 	Random   io.Reader
 	Login    Login
@@ -55,14 +65,12 @@ func (e *Endpoint) Handle(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	cl, redirectURI, err := recipient(t, p)
-	if cl != nil {
-		httpserver.Annotate(c, slog.String("client", cl.ID))
-	}
+	cl, err := clientOf(t, p)
 	if err != nil {
 		return err
 	}
-	r, err := parse(t, cl, redirectURI, p)
+	httpserver.Annotate(c, slog.String("client", cl.ID))
+	r, err := e.request(c, t, cl, p)
 	if err != nil {
 		return e.refuse(c, t, r, err)
 	}
@@ -83,6 +91,27 @@ func (e *Endpoint) Handle(c echo.Context) error {
 		return e.refuse(c, t, r, err)
 	}
 	return nil
+}
+
+// request returns the request of a client: the one that it pushed, or the one
+// that the parameters make.
+func (e *Endpoint) request(c echo.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*authorization.Request, error) {
+	if !strings.HasPrefix(p.Get("request_uri"), par.URIPrefix) {
+		return e.Requests.validate(c.Request().Context(), t, cl, p)
+	}
+	// Nothing else of what is sent counts (RFC 9126 section 4, RFC 9101 section
+	// 6.3), but that there is one request, and not two.
+	if _, twice := p.Duplicate("request_uri"); twice || p.Has("request") {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "request_uri was sent more than once, or with request")
+	}
+	r, err := e.Pushed.Find(c.Request().Context(), t.ID, cl.ID, p.Get("request_uri"), e.Clock.Now())
+	switch {
+	case err != nil:
+		return nil, err
+	case r == nil, !cl.Redirect(r.RedirectURI):
+		return nil, authorization.Spent()
+	}
+	return r, nil
 }
 
 // session returns the session that may answer r, or nil.
@@ -135,13 +164,22 @@ func (e *Endpoint) silently(c echo.Context, t tenant.At, r *authorization.Reques
 	return true, authorization.RespondCode(c, t.Issuer, r, value)
 }
 
-// refuse sends the browser back to the client with an error. A fault of ours
-// stays here while it passes: the browser can simply try again, which a client
-// that was sent an error cannot.
+// refuse sends the browser back to the client with an error, or leaves it here
+// where r is nil: there is nobody to go back to. A fault of ours stays here too
+// while it passes: the browser can simply try again, which a client that was sent
+// an error cannot.
 func (e *Endpoint) refuse(c echo.Context, t tenant.At, r *authorization.Request, err error) error {
 	refusal, ok := oauth.AsError(err)
-	if !ok {
+	if !ok || r == nil || refusal.Code == oauth.InvalidRequestURI {
 		return err
+	}
+	if r.Pushed != nil {
+		switch live, err := e.Pushed.Spend(c.Request().Context(), r.Pushed); {
+		case err != nil:
+			return err
+		case !live:
+			return authorization.Spent()
+		}
 	}
 	httpserver.NoteError(c, refusal)
 	return authorization.RespondError(c, t.Issuer, r, refusal)

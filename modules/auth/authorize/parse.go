@@ -1,6 +1,7 @@
 package authorize
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,28 +38,63 @@ var known = []string{
 // Error codes of OpenID Connect Core that package oauth does not need.
 const registrationNotSupported = "registration_not_supported"
 
-// recipient finds the client and where its answers go. Errors are for the
-// person's eyes only: there is nobody to redirect to.
-func recipient(t tenant.At, p oauth.Params) (*catalog.Client, string, error) {
-	if name, twice := p.Duplicate("client_id", "redirect_uri"); twice {
-		return nil, "", oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", name)
+// clientOf finds the client. Errors are for the person's eyes only.
+func clientOf(t tenant.At, p oauth.Params) (*catalog.Client, error) {
+	if _, twice := p.Duplicate("client_id"); twice {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "client_id was sent more than once")
 	}
 	if !p.Has("client_id") {
-		return nil, "", oauth.Refuse(oauth.InvalidRequest, "client_id is missing")
+		return nil, oauth.Refuse(oauth.InvalidRequest, "client_id is missing")
 	}
 	cl, ok := t.Client(p.Get("client_id"))
 	if !ok || cl.Disabled {
 		// Not invalid_client: that is the token endpoint's, with status 401.
-		return nil, "", oauth.Refuse(oauth.InvalidRequest, "client_id names no client")
+		return nil, oauth.Refuse(oauth.InvalidRequest, "client_id names no client")
+	}
+	return cl, nil
+}
+
+// Requests validates authorization requests, whichever endpoint they come to.
+type Requests struct{}
+
+// ValidatePushed validates a request that a client pushes. Errors: an
+// [oauth.Error].
+func (v *Requests) ValidatePushed(_ context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*authorization.Request, error) {
+	redirectURI, err := recipient(cl, p)
+	if err != nil {
+		return nil, err
+	}
+	return parse(t, cl, redirectURI, p)
+}
+
+// validate validates a request that comes by the browser. An error with a
+// request is for the client, one without for the person.
+func (v *Requests) validate(_ context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*authorization.Request, error) {
+	redirectURI, err := recipient(cl, p)
+	if err != nil {
+		return nil, err
+	}
+	r, err := parse(t, cl, redirectURI, p)
+	if err == nil && cl.PushedRequestRequired() {
+		err = oauth.Refuse(oauth.InvalidRequest, "the request must be pushed: request_uri is missing")
+	}
+	return r, err
+}
+
+// recipient finds where a client's answers go. Errors are for the person's eyes
+// only: there is nobody to redirect to.
+func recipient(cl *catalog.Client, p oauth.Params) (string, error) {
+	if _, twice := p.Duplicate("redirect_uri"); twice {
+		return "", oauth.Refuse(oauth.InvalidRequest, "redirect_uri was sent more than once")
 	}
 	if !p.Has("redirect_uri") {
-		return cl, "", oauth.Refuse(oauth.InvalidRequest, "redirect_uri is missing")
+		return "", oauth.Refuse(oauth.InvalidRequest, "redirect_uri is missing")
 	}
 	uri := p.Get("redirect_uri")
 	if !cl.Redirect(uri) {
-		return cl, "", oauth.Refuse(oauth.InvalidRequest, "redirect_uri is not registered with the client")
+		return "", oauth.Refuse(oauth.InvalidRequest, "redirect_uri is not registered with the client")
 	}
-	return cl, uri, nil
+	return uri, nil
 }
 
 // parse validates everything else. On an error the returned request is complete

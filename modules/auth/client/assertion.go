@@ -154,7 +154,8 @@ func (a *Authenticator) signed(ctx context.Context, cl *catalog.Client, as *asse
 
 // addressed tells whether an assertion is meant for the tenant: under fapi2 the
 // audience is the issuer as a single string (FAPI 2.0 section 5.3.2.1), else
-// the issuer or the token endpoint is among it (RFC 7523 section 3).
+// the issuer or the token endpoint is among it (RFC 7523 section 3), or the
+// endpoint that is called.
 func (a *Authenticator) addressed(t tenant.At, aud json.RawMessage) bool {
 	list, single, ok := jose.Texts(aud)
 	switch {
@@ -163,7 +164,7 @@ func (a *Authenticator) addressed(t tenant.At, aud json.RawMessage) bool {
 	case t.Profile == catalog.ProfileFAPI2:
 		return single && list[0] == t.Issuer
 	default:
-		return slices.Contains(list, t.Issuer) || slices.Contains(list, t.Issuer+a.TokenPath)
+		return slices.Contains(list, t.Issuer) || slices.Contains(list, t.Issuer+a.TokenPath) || a.path != "" && slices.Contains(list, t.Issuer+a.path)
 	}
 }
 

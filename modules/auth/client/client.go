@@ -44,6 +44,15 @@ type Authenticator struct {
 	Used      Replay // remembers assertions for [Longest]
 	Keys      *Keys
 	TokenPath string // of the token endpoint, below the issuer
+	path      string // of the endpoint that is called, where it is not that
+}
+
+// At returns the authenticator of another endpoint, whose address is an audience
+// of assertions too (RFC 9126 section 2).
+func (a *Authenticator) At(path string) *Authenticator {
+	at := *a
+	at.path = path
+	return &at
 }
 
 // Methods are those that clients may authenticate by.

@@ -18,13 +18,18 @@ import (
 // Store keeps authorization codes.
 type Store struct{ DB *postgres.DB }
 
-// createSQL makes a code for a session that lives.
+// createSQL makes a code for a session that lives. A pushed request is spent by
+// it, and one that is spent gives no code.
 const createSQL = `
+WITH alive AS MATERIALIZED (
+    SELECT user_id, id FROM auth.session WHERE user_id = $6 AND id = $7 AND ended_at IS NULL AND expires_at > $13
+), spent AS (
+    DELETE FROM auth.pushed_request p USING alive WHERE p.handle_hash = $17 RETURNING 1
+)
 INSERT INTO auth.authorization_code (code_hash, tenant_id, client_id, redirect_uri, code_challenge, user_id, session_id,
     scope, nonce, auth_time, acr, amr, created_at, valid_until, expires_at, dpop_jkt)
 SELECT $1, $2, $3, $4, $5, s.user_id, s.id, $8, $9, $10, $11, $12, $13, $14, $15, $16
-FROM auth.session s
-WHERE s.user_id = $6 AND s.id = $7 AND s.ended_at IS NULL AND s.expires_at > $13`
+FROM alive s WHERE $17::bytea IS NULL OR EXISTS (SELECT FROM spent)`
 
 // New is a code to be created.
 type New struct {
@@ -35,11 +40,12 @@ type New struct {
 	ValidUntil, ExpiresAt time.Time
 }
 
-// Create stores a code; false: the session does not live any more.
+// Create stores a code; false: the session does not live any more, or the
+// pushed request is spent.
 func (s *Store) Create(ctx context.Context, n New, now time.Time) (bool, error) {
 	r := n.Request
 	tag, err := s.DB.Exec(ctx, createSQL, n.Hash, r.Tenant, r.ClientID, r.RedirectURI, r.CodeChallenge, n.UserID, n.SessionID,
-		n.Scope, r.Nonce, n.AuthTime, n.ACR, textArray(n.AMR), now, n.ValidUntil, n.ExpiresAt, r.DPoPKey)
+		n.Scope, r.Nonce, n.AuthTime, n.ACR, textArray(n.AMR), now, n.ValidUntil, n.ExpiresAt, r.DPoPKey, r.Pushed)
 	if err != nil {
 		return false, fmt.Errorf("create authorization code: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/auth/par"
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
 	"versola/platform/httpserver"
@@ -18,6 +19,8 @@ type Metadata struct {
 	Issuer                            string   `json:"issuer"`
 	AuthorizationEndpoint             string   `json:"authorization_endpoint"`
 	TokenEndpoint                     string   `json:"token_endpoint"`
+	PAREndpoint                       string   `json:"pushed_authorization_request_endpoint"`
+	RequirePAR                        bool     `json:"require_pushed_authorization_requests"`
 	UserinfoEndpoint                  string   `json:"userinfo_endpoint"`
 	JWKSURI                           string   `json:"jwks_uri"`
 	RevocationEndpoint                string   `json:"revocation_endpoint"`
@@ -98,6 +101,8 @@ func describe(t tenant.At, k Capabilities) *Metadata {
 		Issuer:                            t.Issuer,
 		AuthorizationEndpoint:             t.Issuer + "/authorize",
 		TokenEndpoint:                     t.Issuer + "/token",
+		PAREndpoint:                       t.Issuer + par.Path,
+		RequirePAR:                        t.RequiresPAR(),
 		UserinfoEndpoint:                  t.Issuer + "/userinfo",
 		JWKSURI:                           t.Issuer + "/.well-known/jwks.json",
 		RevocationEndpoint:                t.Issuer + "/revoke",

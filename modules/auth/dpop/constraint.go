@@ -40,6 +40,22 @@ func (x *Constraint) Bind(c echo.Context, t tenant.At, cl *catalog.Client, path 
 	return bound, nil
 }
 
+// Key returns the thumbprint of the key whose proof a request to the endpoint of
+// a tenant at path carries; empty: it carries none (RFC 9449 section 10.1).
+// Errors: as of [Constraint.Bind].
+func (x *Constraint) Key(c echo.Context, t tenant.At, path string) (string, error) {
+	h := c.Request().Header
+	if len(h.Values(dpop.Header)) == 0 {
+		return "", nil
+	}
+	x.offer(c)
+	proof, err := x.Proofs.Once(c.Request().Context(), h, x.request(c, t, path))
+	if err != nil {
+		return "", refusal(err)
+	}
+	return proof.Thumbprint, nil
+}
+
 // Held makes sure that the sender of a request with an access token to the
 // endpoint of a tenant at path holds what the token is bound to; scheme is that
 // of the Authorization header. Errors: as of [Constraint.Bind].

@@ -44,7 +44,7 @@ type finish struct {
 // the same browser is renewed: its id stays, so that what hangs on it goes on,
 // its secret changes, so that every older cookie is worthless. A password that was
 // proven must be the person's still: one that was replaced since, by a link or an
-// administrator, has ended what it gave.
+// administrator, has ended what it gave. A pushed request is spent, once.
 const finishSQL = `WITH person AS MATERIALIZED (
 	SELECT id FROM auth.users WHERE id = $4 AND directory = $5 AND status = 'active' AND ($30::timestamptz IS NULL OR EXISTS (
 		SELECT FROM auth.password WHERE user_id = $4 AND temporary = $31 AND changed_at = $30))
@@ -54,10 +54,16 @@ const finishSQL = `WITH person AS MATERIALIZED (
 	FOR UPDATE
 ), kept AS (
 	SELECT id FROM present WHERE user_id = $4
+), ready AS MATERIALIZED (
+	SELECT FROM auth.conversation WHERE $32::bytea IS NOT NULL AND handle_hash = $1 AND version = $2 AND finished_at IS NULL AND expires_at > $3
+		AND EXISTS (SELECT FROM person) FOR UPDATE
+), answered AS (
+	DELETE FROM auth.pushed_request p USING ready WHERE p.handle_hash = $32 RETURNING 1
 ), consumed AS (
 	UPDATE auth.conversation SET version = version + 1, finished_at = $3,
 		state = state || $15::jsonb || jsonb_build_object('session', coalesce((SELECT id FROM kept), $10::uuid))
 	WHERE handle_hash = $1 AND version = $2 AND finished_at IS NULL AND expires_at > $3 AND EXISTS (SELECT FROM person)
+		AND ($32::bytea IS NULL OR EXISTS (SELECT FROM answered))
 	RETURNING (state ->> 'session')::uuid AS session_id
 ), renewed AS (
 	UPDATE auth.session s SET secret_hash = $11, auth_time = $3, acr = $12, amr = $13, seen_at = $3, expires_at = $14
@@ -130,11 +136,12 @@ func (e *Engine) finish(v *visit, f finish) error {
 		v.hash, f.version, v.now, f.user, v.t.Directory, old.UserID, old.SessionID, old.Hash(), v.now.Add(-v.t.SessionIdle()),
 		id.NewUUID(v.now, e.d.Random), session.Cookie{Secret: newSecret}.Hash(), "", f.amr, v.now.Add(v.t.SessionAbsolute()), kept,
 		codeHash, v.t.ID, v.conversation.Client, r.RedirectURI, r.CodeChallenge, strings.Join(r.Scopes, " "), r.Nonce, validUntil, expires,
-		account, f.oldHash, f.newHash, f.chosenHash, r.DPoPKey, set, temporary).Scan(&sessionID, &otherUser, &otherSession)
+		account, f.oldHash, f.newHash, f.chosenHash, r.DPoPKey, set, temporary, r.Pushed).Scan(&sessionID, &otherUser, &otherSession)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		// Another request was faster, or what was proven holds no more: the person
-		// was disabled, or their password replaced.
+		// was disabled, or their password replaced. Or the request was pushed, and
+		// has been answered.
 		conv, err := e.load(v.c.Request().Context(), v.hash)
 		if err != nil {
 			return err
@@ -142,7 +149,12 @@ func (e *Engine) finish(v *visit, f finish) error {
 		if ok, err := e.admit(v, conv); !ok {
 			return err
 		}
-		if conv.Version == f.version {
+		switch gone, err := e.answered(v); {
+		case err != nil:
+			return err
+		case gone:
+			return e.gone(v)
+		case conv.Version == f.version:
 			return e.unproven(v, f.version)
 		}
 		return v.goTo(e.next(v))
@@ -181,12 +193,12 @@ func (e *Engine) deliver(v *visit, a answer, sessionID id.UUID) error {
 // refuseSubject ends a sign-in in which somebody else than the client named
 // has signed in (OpenID Connect Core section 3.1.2.2, id_token_hint).
 func (e *Engine) refuseSubject(v *visit, f finish) error {
-	ok, err := e.consume(v.c.Request().Context(), v.hash, f.version, v.now)
+	ok, err := e.consume(v, f.version)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return v.goTo("")
+		return e.stay(v)
 	}
 	e.tell(v, event.Event{Kind: event.SignInFailed, Reason: event.OtherSubject, User: f.user, Factor: v.conversation.State.Factor})
 	return authorization.RespondError(v.c, v.t.Issuer, &v.conversation.Request,

@@ -17,7 +17,8 @@ import (
 )
 
 // Start begins a sign-in for an authorization request and sends the browser to
-// its first page: one statement.
+// its first page: one statement. Errors: [authorization.Spent], where the request
+// was pushed and has been answered.
 func (e *Engine) Start(c echo.Context, t tenant.At, cl *catalog.Client, r *authorization.Request) error {
 	if !storable(r.State, r.Nonce, r.CodeChallenge, strings.Join(r.Scopes, " "), strings.Join(r.ACRValues, " ")) {
 		return authorization.RespondError(c, t.Issuer, r, oauth.Refuse(oauth.InvalidRequest, "a parameter is not text"))
@@ -39,10 +40,13 @@ func (e *Engine) Start(c echo.Context, t tenant.At, cl *catalog.Client, r *autho
 		e.cookies.Set(c.Response(), browserCookie, browser, browserCookieAge)
 	}
 	v := &visit{c: c, t: t, now: e.d.Clock.Now(), handle: id.Short(e.d.Random, handleBytes)}
-	_, err = e.d.DB.Exec(c.Request().Context(), insertConversation, secret.Hash(v.handle), t.ID, cl.ID, secret.Hash(browser),
-		request, st, v.now, v.now.Add(t.LoginTTL()))
+	tag, err := e.d.DB.Exec(c.Request().Context(), insertConversation, r.Pushed, v.now.Add(t.LoginTTL()), secret.Hash(v.handle), t.ID, cl.ID,
+		secret.Hash(browser), request, st, v.now)
 	if err != nil {
 		return fmt.Errorf("begin conversation: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return authorization.Spent()
 	}
 	return v.goTo("identifier")
 }

@@ -312,12 +312,12 @@ func (e *Engine) cancel(c echo.Context) error {
 	}
 	// Which page the person gave up on does not matter, so neither does the
 	// form's version.
-	ok, err := e.consume(c.Request().Context(), v.hash, v.conversation.Version, v.now)
+	ok, err := e.consume(v, v.conversation.Version)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return v.goTo("")
+		return e.stay(v)
 	}
 	return authorization.RespondError(c, v.t.Issuer, &v.conversation.Request, oauth.Refuse(oauth.AccessDenied, "the sign-in was cancelled"))
 }

@@ -20,14 +20,21 @@ import (
 // PostgreSQL does not wait for a flush at their commit; nothing needs to be
 // said about synchronous_commit.
 
-const insertConversation = `INSERT INTO auth.conversation
-	(handle_hash, tenant_id, client_id, browser_hash, request, state, created_at, expires_at)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+const insertConversation = `WITH kept AS (` + keepPushed + `)
+INSERT INTO auth.conversation (handle_hash, tenant_id, client_id, browser_hash, request, state, created_at, expires_at)
+	SELECT $3, $4, $5, $6, $7::jsonb, $8::jsonb, $9::timestamptz, $2
+	WHERE $1::bytea IS NULL OR EXISTS (SELECT FROM kept)`
+
+// keepPushed keeps the pushed request of a conversation for as long as that can
+// be answered. No row: it was answered already.
+const keepPushed = `UPDATE auth.pushed_request SET expires_at = greatest(expires_at, $2::timestamptz + interval '1 hour') WHERE handle_hash = $1 RETURNING 1`
 
 // restart begins an expired conversation's request anew.
-const restart = `INSERT INTO auth.conversation (handle_hash, tenant_id, client_id, browser_hash, request, state, created_at, expires_at)
-	SELECT $2, tenant_id, client_id, browser_hash, request, $3, $4, $5
-	FROM auth.conversation WHERE handle_hash = $1 AND finished_at IS NULL AND expires_at <= $4`
+const restart = `WITH kept AS (` + keepPushed + `)
+INSERT INTO auth.conversation (handle_hash, tenant_id, client_id, browser_hash, request, state, created_at, expires_at)
+	SELECT $4, tenant_id, client_id, browser_hash, request, $5, $6, $2
+	FROM auth.conversation WHERE handle_hash = $3 AND finished_at IS NULL AND expires_at <= $6
+		AND ($1::bytea IS NULL OR EXISTS (SELECT FROM kept))`
 
 const conversationColumns = `c.tenant_id, c.client_id, c.browser_hash, c.request, c.state, c.version, c.finished_at, c.expires_at`
 
@@ -222,16 +229,50 @@ func (e *Engine) patch(ctx context.Context, handleHash []byte, version int, now 
 const unprove = `UPDATE auth.conversation SET version = version + 1, state = (state - 'proven' - 'must_change') || jsonb_build_object('error', $4::text)
 	WHERE handle_hash = $1 AND version = $2 AND finished_at IS NULL AND expires_at > $3`
 
-const consume = `UPDATE auth.conversation SET version = version + 1, finished_at = $3
-	WHERE handle_hash = $1 AND version = $2 AND finished_at IS NULL AND expires_at > $3`
+const consume = `WITH ready AS MATERIALIZED (
+	SELECT handle_hash FROM auth.conversation
+	WHERE handle_hash = $1 AND version = $2 AND finished_at IS NULL AND expires_at > $3 FOR UPDATE
+), spent AS (
+	DELETE FROM auth.pushed_request p USING ready WHERE p.handle_hash = $4 RETURNING 1
+)
+UPDATE auth.conversation c SET version = c.version + 1, finished_at = $3
+FROM ready WHERE c.handle_hash = ready.handle_hash AND ($4::bytea IS NULL OR EXISTS (SELECT FROM spent))`
 
-// consume ends a conversation without a sign-in; false: it moved on.
-func (e *Engine) consume(ctx context.Context, handleHash []byte, version int, now time.Time) (bool, error) {
-	tag, err := e.d.DB.Exec(ctx, consume, handleHash, version, now)
+// consume ends a conversation without a sign-in, and a pushed request with it;
+// false: it moved on, or its request was answered in another conversation.
+func (e *Engine) consume(v *visit, version int) (bool, error) {
+	tag, err := e.d.DB.Exec(v.c.Request().Context(), consume, v.hash, version, v.now, v.conversation.Request.Pushed)
 	if err != nil {
 		return false, fmt.Errorf("end conversation: %w", err)
 	}
 	return tag.RowsAffected() == 1, nil
+}
+
+const answered = `SELECT NOT EXISTS (SELECT FROM auth.pushed_request WHERE handle_hash = $1)`
+
+// answered tells whether the conversation's request was pushed, and has been
+// answered in another conversation.
+func (e *Engine) answered(v *visit) (bool, error) {
+	hash := v.conversation.Request.Pushed
+	if hash == nil {
+		return false, nil
+	}
+	var gone bool
+	if err := e.d.DB.QueryRow(v.c.Request().Context(), answered, hash).Scan(&gone); err != nil {
+		return false, fmt.Errorf("look for pushed request: %w", err)
+	}
+	return gone, nil
+}
+
+// stay leads back to where a conversation is that did not end.
+func (e *Engine) stay(v *visit) error {
+	switch gone, err := e.answered(v); {
+	case err != nil:
+		return err
+	case gone:
+		return e.gone(v)
+	}
+	return v.goTo("")
 }
 
 // subjectSQL reads the person of a conversation that has proven who it is.

@@ -153,15 +153,21 @@ func (e *Engine) admit(v *visit, conv *conversation) (bool, error) {
 func (e *Engine) restart(v *visit) error {
 	handle := id.Short(e.d.Random, handleBytes)
 	st := []byte(`{"tries":{},"notice":"error.restarted"}`)
-	tag, err := e.d.DB.Exec(v.c.Request().Context(), restart, v.hash, secret.Hash(handle), st, v.now, v.now.Add(v.t.LoginTTL()))
+	tag, err := e.d.DB.Exec(v.c.Request().Context(), restart, v.conversation.Request.Pushed, v.now.Add(v.t.LoginTTL()),
+		v.hash, secret.Hash(handle), st, v.now)
 	if err != nil {
 		return err //nolint:wrapcheck // shown as it is
 	}
 	if tag.RowsAffected() == 0 {
-		return e.d.Pages.Notice(v.c, http.StatusGone, "gone", v.conversation.Request.UILocales)
+		return e.gone(v)
 	}
 	v.handle = handle
 	return v.goTo("identifier")
+}
+
+// gone tells that there is nothing left to do in a conversation.
+func (e *Engine) gone(v *visit) error {
+	return e.d.Pages.Notice(v.c, http.StatusGone, "gone", v.conversation.Request.UILocales)
 }
 
 // enterVisit is what every GET and most POSTs begin with.

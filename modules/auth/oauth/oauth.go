@@ -32,6 +32,7 @@ const (
 	ConsentRequired         = "consent_required"
 	RequestNotSupported     = "request_not_supported"
 	RequestURINotSupported  = "request_uri_not_supported"
+	InvalidRequestURI       = "invalid_request_uri"
 	InvalidDPoPProof        = "invalid_dpop_proof" // RFC 9449 section 12.2
 	UseDPoPNonce            = "use_dpop_nonce"     // RFC 9449 section 12.2
 )
@@ -175,6 +176,9 @@ func (p Params) Get(name string) string { return p.values.Get(name) }
 
 // Has tells whether a parameter was sent with a value.
 func (p Params) Has(name string) bool { return p.values.Get(name) != "" }
+
+// Sent tells whether a parameter was sent at all, be it without a value.
+func (p Params) Sent(name string) bool { return len(p.values[name]) > 0 }
 
 // ParseScope splits a scope parameter (RFC 6749 section 3.3): tokens of
 // printable ASCII without quote and backslash, separated by single spaces;

@@ -100,6 +100,7 @@ const (
 	defaultSessionIdle     = 12 * time.Hour
 	defaultSessionAbsolute = 7 * 24 * time.Hour
 	defaultLoginTTL        = 15 * time.Minute
+	defaultPushedTTL       = 60 * time.Second
 )
 
 // CodeTTL returns the lifetime of authorization codes.
@@ -125,9 +126,19 @@ func (t *Tenant) SessionAbsolute() time.Duration {
 // LoginTTL returns how long a login conversation lives.
 func (t *Tenant) LoginTTL() time.Duration { return t.Settings.LoginTTL.D(defaultLoginTTL) }
 
+// PushedRequestTTL returns how long a pushed request can begin a sign-in.
+func (t *Tenant) PushedRequestTTL() time.Duration {
+	return t.Settings.PushedRequestTTL.D(defaultPushedTTL)
+}
+
 // ProofAlgs returns the algorithms that a DPoP proof may be signed with (RFC
 // 9449 section 5.1, FAPI 2.0 section 5.4). They must not be changed.
 func (t *Tenant) ProofAlgs() []jose.Algorithm { return t.Profile.clientAlgs() }
+
+// RequiresPAR tells whether all clients' authorization requests must be pushed.
+func (t *TenantSpec) RequiresPAR() bool {
+	return t.Settings.RequirePAR || t.Profile == ProfileFAPI2
+}
 
 // Client returns a client by id; a disabled one is returned too.
 func (t *Tenant) Client(id string) (*Client, bool) { c, ok := t.clients[id]; return c, ok }
@@ -199,6 +210,12 @@ func (c *Client) Public() bool { return c.AuthMethod == AuthNone }
 // PKCERequired tells whether an authorization request needs a code challenge.
 func (c *Client) PKCERequired() bool {
 	return c.Public() || c.Owner.Profile == ProfileFAPI2 || c.RequirePKCE == nil || *c.RequirePKCE
+}
+
+// PushedRequestRequired tells whether the client's authorization requests must be
+// pushed (RFC 9126 sections 5 and 6, FAPI 2.0 section 5.3.2.2).
+func (c *Client) PushedRequestRequired() bool {
+	return c.RequirePAR || c.Owner.RequiresPAR()
 }
 
 // HasGrant tells whether the client may use a grant type.

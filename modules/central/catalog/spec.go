@@ -90,6 +90,9 @@ type TenantSettings struct {
 	SessionIdle     Duration `json:"session_idle_ttl,omitempty" yaml:"session_idle_ttl"`
 	SessionAbsolute Duration `json:"session_absolute_ttl,omitempty" yaml:"session_absolute_ttl"`
 	LoginTTL        Duration `json:"login_ttl,omitempty" yaml:"login_ttl"` // one login conversation
+	// PushedRequestTTL is how long a pushed authorization request can begin a
+	// sign-in (RFC 9126 section 2.2, "expires_in").
+	PushedRequestTTL Duration `json:"pushed_request_ttl,omitempty" yaml:"pushed_request_ttl"`
 	// OfflineSurvivesLogout lets grants with offline_access outlive a sign-out
 	// (OpenID Connect Back-Channel Logout section 2.7). They outlive the
 	// session's natural end in any case.

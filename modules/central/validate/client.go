@@ -174,6 +174,9 @@ func (c *check) presetClient(p problems, s *catalog.PresetSpec, client *catalog.
 	if client.DPoPBound {
 		p.add("client", "%q has dpop_bound_access_tokens: an edge proves no key when it signs people in", s.Client)
 	}
+	if t := c.tenants[s.Tenant]; client.RequirePAR || t != nil && t.RequiresPAR() {
+		p.add("client", "%q has require_pushed_authorization_requests, itself or by its tenant: an edge does not push its requests", s.Client)
+	}
 	if !slices.Contains(client.RedirectURIs, s.RedirectURI) {
 		p.add("redirect_uri", "%q is not registered with client %q", s.RedirectURI, s.Client)
 	}

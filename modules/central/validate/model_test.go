@@ -193,7 +193,6 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"access_token_format":                        client0(func(c *catalog.ClientSpec) { c.AccessTokenFormat = "opaque" }),
 		"subject_type":                               client0(func(c *catalog.ClientSpec) { c.SubjectType = "pairwise" }),
 		"sector_identifier_uri":                      client0(func(c *catalog.ClientSpec) { c.SectorIdentifierURI = "https://a.example/s" }),
-		"require_pushed_authorization_requests":      client0(func(c *catalog.ClientSpec) { c.RequirePAR = true }),
 		"tls_client_certificate_bound_access_tokens": client0(func(c *catalog.ClientSpec) { c.CertificateBound = true }),
 		"default_acr_values":                         client0(func(c *catalog.ClientSpec) { c.DefaultACR = []string{"high"} }),
 		"frontchannel_logout_uri":                    client0(func(c *catalog.ClientSpec) { c.FrontchannelLogoutURI = "https://a.example/out" }),
@@ -218,8 +217,6 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"settings.certificate_header": tenant0(func(s *catalog.TenantSettings) {
 			s.CertificateHeader = &catalog.CertificateHeader{Name: "Client-Cert", Format: "rfc9440"}
 		}),
-		"settings.require_pushed_authorization_requests": tenant0(func(s *catalog.TenantSettings) { s.RequirePAR = true }),
-
 		"endpoints[0].step_up.acr_values": endpoint0(func(e *catalog.EndpointSpec) { e.StepUp = &catalog.StepUp{ACR: []string{"high"}} }),
 	} {
 		s := base()

@@ -30,6 +30,8 @@ const (
 	maxGrace    = 10 * time.Minute
 	minLogin    = time.Minute
 	maxLogin    = time.Hour
+	minPushed   = 5 * time.Second // RFC 9126 section 2.2: 5 to 600 seconds
+	maxPushed   = 599 * time.Second
 	minTimeout  = 10 * time.Millisecond
 	maxConnect  = 30 * time.Second
 	maxResponse = 10 * time.Minute
@@ -225,6 +227,7 @@ func (c *check) tenant(s *catalog.TenantSpec) {
 	p.within("settings.session_idle_ttl", t.SessionIdle, minTTL, maxLong)
 	p.within("settings.session_absolute_ttl", t.SessionAbsolute, minTTL, maxLong)
 	p.within("settings.login_ttl", t.LoginTTL, minLogin, maxLogin)
+	p.within("settings.pushed_request_ttl", t.PushedRequestTTL, minPushed, maxPushed)
 	p.each("settings.phone_prefixes", t.PhonePrefixes, PhonePrefix)
 	c.signIn(p, s.ID, &t)
 	c.unsupported(p, s)

@@ -31,7 +31,6 @@ func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)
 	refuse("access_token_format", s.AccessTokenFormat == "opaque")
 	refuse("subject_type", s.SubjectType == "pairwise")
 	refuse("sector_identifier_uri", s.SectorIdentifierURI != "")
-	refuse("require_pushed_authorization_requests", s.RequirePAR)
 	refuse("require_signed_request_object", s.RequireSignedRequest)
 	refuse("tls_client_certificate_bound_access_tokens", s.CertificateBound)
 	refuse("default_acr_values", len(s.DefaultACR) > 0)
@@ -56,7 +55,6 @@ func tenantUnsupported(s *catalog.TenantSpec, refuse func(field string, is bool)
 	refuse("settings.passkeys", t.Passkeys != nil)
 	refuse("settings.acr", len(t.ACR) > 0)
 	refuse("settings.certificate_header", t.CertificateHeader != nil)
-	refuse("settings.require_pushed_authorization_requests", t.RequirePAR)
 }
 
 func resourceUnsupported(s *catalog.ResourceSpec, refuse func(field string, is bool)) {

@@ -1,0 +1,131 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"versola/modules/app/apptest"
+)
+
+func requestExercises() map[string]exercise {
+	return map[string]exercise{
+		"pushed requests":            {[]string{"client.require_pushed_authorization_requests"}, clientPushed},
+		"a tenant's pushed requests": {[]string{"tenant.settings.require_pushed_authorization_requests", "tenant.settings.pushed_request_ttl"}, tenantPushed},
+	}
+}
+
+// push pushes the usual request of a client, with changes.
+func (h *house) push(t *testing.T, id, secret string, changes map[string]string) (int, map[string]any) {
+	t.Helper()
+	form := h.request(id, changes)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.Issuer+"/par", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if secret != "" {
+		r.SetBasicAuth(id, secret)
+	}
+	page := apptest.NewBrowser(t).Do(r)
+	answer := map[string]any{}
+	if err := json.Unmarshal([]byte(page.Body), &answer); err != nil {
+		t.Fatalf("%d %s", page.Status, page.Body)
+	}
+	return page.Status, answer
+}
+
+// opens opens a pushed request.
+func (h *house) opens(t *testing.T, b *apptest.Browser, id string, pushed map[string]any) *apptest.Page {
+	t.Helper()
+	uri, _ := pushed["request_uri"].(string)
+	return b.Open(h.Issuer + "/authorize?" + url.Values{"client_id": {id}, "request_uri": {uri}}.Encode())
+}
+
+// signsIn goes on from the first page of a sign-in, and returns the tokens.
+func (h *house) signsIn(t *testing.T, b *apptest.Browser, id, secret string) map[string]any {
+	t.Helper()
+	b.Submit(map[string]string{"identifier": "alice@example.com"})
+	code := answer(t, h, b.Submit(map[string]string{"password": "wonderland-demo-1"})).Get("code")
+	status, tokens := h.token(t, id, secret, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {h.callback}, "code_verifier": {verifier}})
+	if status != http.StatusOK {
+		t.Fatalf("exchange: %d %v", status, tokens)
+	}
+	return tokens
+}
+
+func clientPushed(t *testing.T, h *house) {
+	secret := h.client(t, h.web("pushing").with(document{"require_pushed_authorization_requests": true}))
+	b := apptest.NewBrowser(t)
+	if q := answer(t, h, h.authorize(t, b, "pushing", nil)); q.Get("error") != "invalid_request" || q.Get("state") != "s" {
+		t.Errorf("a request that was not pushed: %v", q)
+	}
+	status, pushed := h.push(t, "pushing", secret, nil)
+	if status != http.StatusCreated || pushed["expires_in"] != 60.0 {
+		t.Fatalf("push: %d %v", status, pushed)
+	}
+	if p := h.opens(t, apptest.NewBrowser(t), "pushing", pushed); p.Status != http.StatusOK {
+		t.Errorf("opened before: %d", p.Status)
+	}
+	h.opens(t, b, "pushing", pushed)
+	h.signsIn(t, b, "pushing", secret)
+	if p := h.opens(t, b, "pushing", pushed); p.Status != http.StatusBadRequest || p.URL.Path != "/authorize" {
+		t.Errorf("a spent request: %d at %s", p.Status, p.URL)
+	}
+	if status, a := h.push(t, "pushing", secret, map[string]string{"redirect_uri": "https://evil.example/"}); status != http.StatusBadRequest || a["error"] != "invalid_request" {
+		t.Errorf("a request that /authorize would refuse: %d %v", status, a)
+	}
+	if status, a := h.push(t, "pushing", "wrong", nil); status != http.StatusUnauthorized || a["error"] != "invalid_client" {
+		t.Errorf("a wrong secret: %d %v", status, a)
+	}
+	h.refuses(t, document{"id": "other", "client_kind": "service", "auth_method": "client_secret_basic", "grant_types": []string{"client_credentials"},
+		"require_pushed_authorization_requests": true}, "/require_pushed_authorization_requests")
+	d := document{"id": "of-pushing", "edge": "local", "client": "pushing", "redirect_uri": h.callback, "scopes": []string{"openid"}, "after_login": "/", "after_logout": "/"}
+	if page := h.send(t, http.MethodPost, "/v1/tenants/demo/presets", d); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Body, "require_pushed_authorization_requests") {
+		t.Errorf("a preset of such a client: %d %s", page.Status, page.Body)
+	}
+}
+
+// tenantPushed has a tenant without presets: edges do not push.
+func tenantPushed(t *testing.T, _ *house) {
+	h := newHouse(t) // whose time it moves
+	settings := document{"require_pushed_authorization_requests": true, "pushed_request_ttl": "2m0s"}
+	d := document{"id": "pushers", "name": "Pushers", "security_profile": "standard", "directory": "demo", "settings": settings}
+	if page := h.send(t, http.MethodPost, "/v1/tenants", d); page.Status != http.StatusCreated {
+		t.Fatalf("make the tenant: %d %s", page.Status, page.Body)
+	}
+	h.at(t, "pushers", "scopes", document{"id": "openid"})
+	page := h.send(t, http.MethodPost, "/v1/tenants/pushers/clients", h.web("app").with(document{"scopes": []string{"openid"}}))
+	var made struct {
+		Secret string `json:"client_secret"`
+	}
+	if err := json.Unmarshal([]byte(page.Body), &made); err != nil || page.Status != http.StatusCreated {
+		t.Fatalf("register: %d %s", page.Status, page.Body)
+	}
+	h.Issuer += "/t/pushers"
+	var status int
+	var pushed map[string]any
+	apptest.Eventually(t, 2*time.Second, "the tenant", func() bool {
+		status, pushed = h.push(t, "app", made.Secret, nil)
+		return status == http.StatusCreated
+	})
+	if pushed["expires_in"] != 120.0 {
+		t.Errorf("expires_in is %v", pushed["expires_in"])
+	}
+	if q := answer(t, h, h.authorize(t, apptest.NewBrowser(t), "app", nil)); q.Get("error") != "invalid_request" {
+		t.Errorf("a request that was not pushed: %v", q)
+	}
+	h.Clock.Advance(119 * time.Second)
+	if p := h.opens(t, apptest.NewBrowser(t), "app", pushed); p.Status != http.StatusOK {
+		t.Errorf("after 119 s of 120: %d", p.Status)
+	}
+	h.Clock.Advance(time.Second)
+	if p := h.opens(t, apptest.NewBrowser(t), "app", pushed); p.Status != http.StatusBadRequest {
+		t.Errorf("after 120 s of 120: %d", p.Status)
+	}
+	h.refusesSettings(t, document{"pushed_request_ttl": "10m"}, document{"pushed_request_ttl": "1s"})
+	h.refusesSettings(t, document{"pushed_request_ttl": "-1m"}, document{"pushed_request_ttl": "soon"})
+}
