@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"versola/modules/app/apptest"
+	"versola/platform/jose"
 )
 
 func requestExercises() map[string]exercise {
 	return map[string]exercise{
 		"pushed requests":            {[]string{"client.require_pushed_authorization_requests"}, clientPushed},
 		"a tenant's pushed requests": {[]string{"tenant.settings.require_pushed_authorization_requests", "tenant.settings.pushed_request_ttl"}, tenantPushed},
+		"signed answers":             {[]string{"client.authorization_signed_response_alg"}, clientSignedAnswers},
 	}
 }
 
@@ -128,4 +130,59 @@ func tenantPushed(t *testing.T, _ *house) {
 	}
 	h.refusesSettings(t, document{"pushed_request_ttl": "10m"}, document{"pushed_request_ttl": "1s"})
 	h.refusesSettings(t, document{"pushed_request_ttl": "-1m"}, document{"pushed_request_ttl": "soon"})
+}
+
+// clientSignedAnswers verifies answers as a relying party does: by the published
+// keys.
+func clientSignedAnswers(t *testing.T, h *house) {
+	for id, alg := range map[string]string{"answered-ps": "PS256", "answered-ed": "EdDSA", "answered-usual": "RS256"} {
+		d := h.web(id).with(document{"authorization_signed_response_alg": alg})
+		if id == "answered-usual" {
+			delete(d, "authorization_signed_response_alg")
+		}
+		secret := h.client(t, d)
+		b := apptest.NewBrowser(t)
+		h.authorize(t, b, id, map[string]string{"response_mode": "jwt"})
+		b.Submit(map[string]string{"identifier": "alice@example.com"})
+		page := b.Submit(map[string]string{"password": "wonderland-demo-1"})
+		got := h.signedAnswer(t, id, alg, answer(t, h, page).Get("response"))
+		code, _ := got["code"].(string)
+		if page.URL.Query().Has("code") || got["state"] != "s" {
+			t.Errorf("%s: %s", id, page.URL)
+		}
+		status, tokens := h.token(t, id, secret, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {h.callback}, "code_verifier": {verifier}})
+		if status != http.StatusOK {
+			t.Errorf("%s: exchange: %d %v", id, status, tokens)
+		}
+		refused := answer(t, h, h.authorize(t, b, id, map[string]string{"response_mode": "query.jwt", "scope": "nothing"}))
+		if got := h.signedAnswer(t, id, alg, refused.Get("response")); got["error"] != "invalid_scope" || refused.Has("error") {
+			t.Errorf("%s: a refusal: %v", id, got)
+		}
+	}
+	for _, alg := range []string{"none", "HS256", "RS512", "es256"} {
+		h.refuses(t, h.web("other").with(document{"authorization_signed_response_alg": alg}), "/authorization_signed_response_alg")
+	}
+	h.refuses(t, document{"id": "other", "client_kind": "service", "auth_method": "client_secret_basic", "grant_types": []string{"client_credentials"},
+		"authorization_signed_response_alg": "ES256"}, "/authorization_signed_response_alg")
+	h.discovers(t, "response_modes_supported", "query", "fragment", "form_post", "jwt", "query.jwt", "fragment.jwt", "form_post.jwt")
+	h.discovers(t, "authorization_signing_alg_values_supported", "RS256", "PS256", "ES256", "EdDSA")
+}
+
+// signedAnswer verifies a signed answer to a client and returns its claims.
+func (h *house) signedAnswer(t *testing.T, id, alg, raw string) map[string]any {
+	t.Helper()
+	set, err := jose.SignatureKeys([]byte(apptest.NewBrowser(t).Open(h.Issuer + "/.well-known/jwks.json").Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, body, err := jose.NewKeySet(set...).Verify(raw, "")
+	claims := map[string]any{}
+	if err != nil || string(header.Alg) != alg || json.Unmarshal(body, &claims) != nil {
+		t.Fatalf("signed by %q: %s: %v", header.Alg, body, err)
+	}
+	exp, _ := claims["exp"].(float64)
+	if now := float64(h.Clock.Now().Unix()); claims["iss"] != h.Issuer || claims["aud"] != id || exp <= now || exp > now+600 {
+		t.Errorf("claims %v", claims)
+	}
+	return claims
 }

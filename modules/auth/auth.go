@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
+	"versola/modules/auth/authorization"
 	"versola/modules/auth/authorize"
 	"versola/modules/auth/client"
 	"versola/modules/auth/clientcredentials"
@@ -84,6 +85,7 @@ type pageSet interface {
 	Error(c echo.Context, status int, code, description string) error
 	SignedOut(c echo.Context) error
 	ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error
+	authorization.Pages
 }
 
 // signIn is the other half: who signs people in and shows pages.
@@ -143,13 +145,14 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 	pushed, requests := &par.Store{DB: d.DB}, authorize.Requests{}
 	m := &Module{
 		deps: d, signIn: s, follower: follower,
-		authorize: &authorize.Endpoint{Requests: requests, Pushed: pushed, Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
-		par:       &par.Endpoint{Clock: d.Clock, Random: d.Random, Clients: clients.At(par.Path), Requests: &requests, Proofs: sender, Store: pushed},
-		userinfo:  &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower, Sender: sender},
-		revoke:    &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Clients: clients, Format: format, Grants: grants, Log: follower, Events: d.Events},
-		keys:      keys.NewEndpoint(),
-		origins:   cors.NewRegistered(),
-		feed:      &revocation.Feed{Follower: follower, Catalog: d.Catalog, Clock: d.Clock},
+		authorize: &authorize.Endpoint{Requests: requests, Pushed: pushed, Responses: &authorization.Responder{Clock: d.Clock, Pages: s.pages},
+			Clock: d.Clock, Random: d.Random, Login: s.login, Sessions: sessions, Codes: codes, Cookies: cookies},
+		par:      &par.Endpoint{Clock: d.Clock, Random: d.Random, Clients: clients.At(par.Path), Requests: &requests, Proofs: sender, Store: pushed},
+		userinfo: &userinfo.Endpoint{DB: d.DB, Clock: d.Clock, Revocations: follower, Sender: sender},
+		revoke:   &revoke.Endpoint{DB: d.DB, Clock: d.Clock, Clients: clients, Format: format, Grants: grants, Log: follower, Events: d.Events},
+		keys:     keys.NewEndpoint(),
+		origins:  cors.NewRegistered(),
+		feed:     &revocation.Feed{Follower: follower, Catalog: d.Catalog, Clock: d.Clock},
 	}
 	m.token, err = grant.New(map[string]grant.Grant{
 		catalog.GrantCode:              &code.Grant{Clock: d.Clock, Random: d.Random, Store: codes, Minter: minter, Refresh: format, Revoked: follower},

@@ -64,10 +64,14 @@ type fakePages struct{}
 type fakePage struct {
 	Page, Code, Description, CSRF string
 	Hidden                        url.Values
+	Action                        string
 }
 
 func (fakePages) Error(c echo.Context, status int, code, description string) error {
 	return c.JSON(status, fakePage{Page: "error", Code: code, Description: description})
+}
+func (fakePages) Forward(c echo.Context, action string, fields url.Values, _ []string) error {
+	return c.JSON(http.StatusOK, fakePage{Page: "forward", Action: action, Hidden: fields})
 }
 func (fakePages) SignedOut(c echo.Context) error {
 	return c.JSON(http.StatusOK, fakePage{Page: "signed-out"})

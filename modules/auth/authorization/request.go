@@ -1,12 +1,7 @@
 package authorization
 
 import (
-	"net/http"
-	"net/url"
-	"strings"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"versola/modules/auth/oauth"
 	"versola/platform/id"
@@ -17,7 +12,7 @@ type Request struct {
 	Tenant        string   `json:"tenant"`
 	ClientID      string   `json:"client_id"`
 	RedirectURI   string   `json:"redirect_uri"`
-	ResponseMode  string   `json:"response_mode"` // "query"; others come with their specifications
+	ResponseMode  Mode     `json:"response_mode"`
 	State         string   `json:"state,omitempty"`
 	Nonce         string   `json:"nonce,omitempty"`
 	Scopes        []string `json:"scopes"`
@@ -49,42 +44,4 @@ type Authentication struct {
 	AuthTime  time.Time
 	ACR       string
 	AMR       []string // RFC 8176
-}
-
-// RespondCode sends the browser back with a code.
-func RespondCode(c echo.Context, issuer string, r *Request, code string) error {
-	return respond(c, issuer, r, url.Values{"code": {code}})
-}
-
-// RespondError sends the browser back with a refusal.
-func RespondError(c echo.Context, issuer string, r *Request, e *oauth.Error) error {
-	v := url.Values{"error": {e.Code}}
-	if e.Description != "" {
-		v.Set("error_description", e.Description)
-	}
-	return respond(c, issuer, r, v)
-}
-
-func respond(c echo.Context, issuer string, r *Request, v url.Values) error {
-	return c.Redirect(http.StatusSeeOther, ResponseURL(issuer, r, v, c.Response().Header()))
-}
-
-// ResponseURL returns the address that carries the answer v, and sets the
-// headers that keep it from leaking. The redirect URI's own query stays as it
-// was registered (RFC 6749 section 3.1.2).
-func ResponseURL(issuer string, r *Request, v url.Values, h http.Header) string {
-	if r.State != "" {
-		v.Set("state", r.State)
-	}
-	v.Set("iss", issuer)
-	oauth.NoStore(h)
-	h.Set("Referrer-Policy", "no-referrer")
-	separator := "?"
-	if strings.Contains(r.RedirectURI, "?") {
-		separator = "&"
-		if strings.HasSuffix(r.RedirectURI, "?") {
-			separator = ""
-		}
-	}
-	return r.RedirectURI + separator + v.Encode()
 }

@@ -46,14 +46,15 @@ type Pushed interface {
 
 // Endpoint is the authorization endpoint.
 type Endpoint struct {
-	Requests Requests
-	Pushed   Pushed
-	Clock    clock.Clock
-	Random   io.Reader
-	Login    Login
-	Sessions Sessions
-	Codes    Codes
-	Cookies  httpserver.Cookies
+	Requests  Requests
+	Pushed    Pushed
+	Responses *authorization.Responder
+	Clock     clock.Clock
+	Random    io.Reader
+	Login     Login
+	Sessions  Sessions
+	Codes     Codes
+	Cookies   httpserver.Cookies
 }
 
 // Handle answers GET and POST /authorize. An error that it returns has no
@@ -161,7 +162,7 @@ func (e *Endpoint) silently(c echo.Context, t tenant.At, r *authorization.Reques
 	if !created {
 		return false, nil
 	}
-	return true, authorization.RespondCode(c, t.Issuer, r, value)
+	return true, e.Responses.Code(c, t, r, value)
 }
 
 // refuse sends the browser back to the client with an error, or leaves it here
@@ -182,5 +183,5 @@ func (e *Endpoint) refuse(c echo.Context, t tenant.At, r *authorization.Request,
 		}
 	}
 	httpserver.NoteError(c, refusal)
-	return authorization.RespondError(c, t.Issuer, r, refusal)
+	return e.Responses.Error(c, t, r, refusal)
 }

@@ -100,8 +100,18 @@ func recipient(cl *catalog.Client, p oauth.Params) (string, error) {
 // parse validates everything else. On an error the returned request is complete
 // enough to carry it back.
 func parse(t tenant.At, cl *catalog.Client, redirectURI string, p oauth.Params) (*authorization.Request, error) {
-	r := &authorization.Request{Tenant: t.ID, ClientID: cl.ID, RedirectURI: redirectURI, ResponseMode: "query"}
+	r := &authorization.Request{Tenant: t.ID, ClientID: cl.ID, RedirectURI: redirectURI, ResponseMode: authorization.Query}
 	twice, isTwice := p.Duplicate(known...)
+	// These come first, so that every later refusal goes the way that was asked
+	// for, with state.
+	if twice != "response_mode" {
+		if err := parseMode(r, p); err != nil {
+			if twice != "state" {
+				_ = parseState(r, p) // the first refusal counts
+			}
+			return r, err
+		}
+	}
 	if twice != "state" {
 		if err := parseState(r, p); err != nil {
 			return r, err
@@ -120,7 +130,18 @@ func parse(t tenant.At, cl *catalog.Client, redirectURI string, p oauth.Params) 
 	return r, nil
 }
 
-// parseState comes first, so that every later refusal carries it.
+func parseMode(r *authorization.Request, p oauth.Params) error {
+	mode, ok := authorization.ModeOf(p.Get("response_mode"))
+	if !ok {
+		return oauth.Refuse(oauth.InvalidRequest, "response_mode must be one of %s", strings.Join(authorization.Modes(), ", "))
+	}
+	if mode.Form() && !strings.HasPrefix(r.RedirectURI, "http://") && !strings.HasPrefix(r.RedirectURI, "https://") {
+		return oauth.Refuse(oauth.InvalidRequest, "response_mode needs a redirect_uri that takes a POST")
+	}
+	r.ResponseMode = mode
+	return nil
+}
+
 func parseState(r *authorization.Request, p oauth.Params) error {
 	state := p.Get("state")
 	if len(state) > maxState {
@@ -150,9 +171,6 @@ func parseResponse(_ *authorization.Request, _ tenant.At, cl *catalog.Client, p 
 	}
 	if p.Get("response_type") != "code" {
 		return oauth.Refuse(oauth.UnsupportedResponseType, "response_type must be code")
-	}
-	if p.Has("response_mode") && p.Get("response_mode") != "query" {
-		return oauth.Refuse(oauth.InvalidRequest, "response_mode must be query")
 	}
 	if !cl.HasGrant(catalog.GrantCode) {
 		return oauth.Refuse(oauth.UnauthorizedClient, "the client is not registered for response_type code")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"versola/modules/auth/authorization"
 	"versola/modules/auth/par"
 	"versola/modules/auth/tenant"
 	"versola/modules/central/catalog"
@@ -30,6 +31,7 @@ type Metadata struct {
 	ResponseModesSupported            []string `json:"response_modes_supported"`
 	GrantTypesSupported               []string `json:"grant_types_supported"`
 	SubjectTypesSupported             []string `json:"subject_types_supported"`
+	AuthorizationSigningAlgs          []string `json:"authorization_signing_alg_values_supported"`
 	IDTokenSigningAlgs                []string `json:"id_token_signing_alg_values_supported"`
 	TokenAuthMethods                  []string `json:"token_endpoint_auth_methods_supported"`
 	TokenAuthAlgs                     []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
@@ -109,9 +111,10 @@ func describe(t tenant.At, k Capabilities) *Metadata {
 		EndSessionEndpoint:                t.Issuer + "/logout",
 		ScopesSupported:                   t.ScopeIDs(),
 		ResponseTypesSupported:            []string{"code"},
-		ResponseModesSupported:            []string{"query"},
+		ResponseModesSupported:            authorization.Modes(),
 		GrantTypesSupported:               k.GrantTypes,
 		SubjectTypesSupported:             []string{"public"},
+		AuthorizationSigningAlgs:          responseAlgs(t),
 		IDTokenSigningAlgs:                signingAlgs(t.Catalog),
 		TokenAuthMethods:                  methods,
 		TokenAuthAlgs:                     algs,
@@ -138,6 +141,12 @@ func signingAlgs(c *catalog.Catalog) []string {
 		}
 	}
 	return out
+}
+
+// responseAlgs are those that authorization responses may be signed with: the
+// profile's, where there is an active key.
+func responseAlgs(t tenant.At) []string {
+	return slices.DeleteFunc(names(t.MessageAlgs()), func(alg string) bool { return !slices.Contains(signingAlgs(t.Catalog), alg) })
 }
 
 // authentication returns how clients of a tenant may authenticate, and what

@@ -187,7 +187,7 @@ func (e *Engine) deliver(v *visit, a answer, sessionID id.UUID) error {
 	cookie := session.Cookie{UserID: a.User, SessionID: sessionID, Secret: a.Secret}
 	e.cookies.Set(v.c.Response(), session.CookieBase, cookie.String(), v.t.SessionAbsolute())
 	httpserver.Annotate(v.c, slog.String("outcome", "signed_in"))
-	return authorization.RespondCode(v.c, v.t.Issuer, &v.conversation.Request, a.Code)
+	return e.respond.Code(v.c, v.t, &v.conversation.Request, a.Code)
 }
 
 // refuseSubject ends a sign-in in which somebody else than the client named
@@ -201,7 +201,7 @@ func (e *Engine) refuseSubject(v *visit, f finish) error {
 		return e.stay(v)
 	}
 	e.tell(v, event.Event{Kind: event.SignInFailed, Reason: event.OtherSubject, User: f.user, Factor: v.conversation.State.Factor})
-	return authorization.RespondError(v.c, v.t.Issuer, &v.conversation.Request,
+	return e.respond.Error(v.c, v.t, &v.conversation.Request,
 		oauth.Refuse(oauth.LoginRequired, "somebody else than the subject of id_token_hint has signed in"))
 }
 

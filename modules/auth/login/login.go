@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
+	"versola/modules/auth/authorization"
 	"versola/modules/auth/event"
 	"versola/modules/auth/factor"
 	"versola/modules/auth/message"
@@ -59,11 +60,12 @@ type Engine struct {
 	keys    *throttle.Keys
 	csrf    *secret.MAC
 	answers *secret.Keyring
+	respond *authorization.Responder
 }
 
 // New makes an engine.
 func New(d Deps) (*Engine, error) {
-	e := &Engine{d: d, cookies: httpserver.NewCookies(d.PublicURL)}
+	e := &Engine{d: d, cookies: httpserver.NewCookies(d.PublicURL), respond: &authorization.Responder{Clock: d.Clock, Pages: d.Pages}}
 	var err error
 	if e.outbox, err = message.NewOutbox(d.DB, d.Clock, d.Encryption, d.Sender, d.Log); err != nil {
 		return nil, err

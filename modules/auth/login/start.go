@@ -21,7 +21,7 @@ import (
 // was pushed and has been answered.
 func (e *Engine) Start(c echo.Context, t tenant.At, cl *catalog.Client, r *authorization.Request) error {
 	if !storable(r.State, r.Nonce, r.CodeChallenge, strings.Join(r.Scopes, " "), strings.Join(r.ACRValues, " ")) {
-		return authorization.RespondError(c, t.Issuer, r, oauth.Refuse(oauth.InvalidRequest, "a parameter is not text"))
+		return e.respond.Error(c, t, r, oauth.Refuse(oauth.InvalidRequest, "a parameter is not text"))
 	}
 	if !storable(append(r.UILocales, r.LoginHint)...) {
 		r.UILocales, r.LoginHint = nil, ""

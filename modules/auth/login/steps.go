@@ -10,7 +10,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"versola/modules/auth/authorization"
 	"versola/modules/auth/factor"
 	"versola/modules/auth/oauth"
 	"versola/modules/auth/pages"
@@ -319,5 +318,5 @@ func (e *Engine) cancel(c echo.Context) error {
 	if !ok {
 		return e.stay(v)
 	}
-	return authorization.RespondError(c, v.t.Issuer, &v.conversation.Request, oauth.Refuse(oauth.AccessDenied, "the sign-in was cancelled"))
+	return e.respond.Error(c, v.t, &v.conversation.Request, oauth.Refuse(oauth.AccessDenied, "the sign-in was cancelled"))
 }

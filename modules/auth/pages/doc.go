@@ -19,5 +19,5 @@
 // the only one beside ours that the page may fetch an image from.
 //
 // Elements have stable ids for tests: identifier, code, password, new-password,
-// submit, error, use-code, use-password, resend, cancel, request-id, policy, terms, logo.
+// submit, forward, error, use-code, use-password, resend, cancel, request-id, policy, terms, logo.
 package pages

@@ -152,3 +152,29 @@ func TestAssets_AreImmutableAndNamedByContent(t *testing.T) {
 		t.Errorf("inline style or script in %s", body)
 	}
 }
+
+func TestForward_PostsEveryFieldToTheClientAlone(t *testing.T) {
+	t.Parallel()
+	const action = "https://app.example/cb?x=1&y=%22"
+	ts := server(t, "https://id.example", func(r *pages.Renderer) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			return r.Forward(c, action, url.Values{"code": {"c"}, "state": {`"><script>alert(1)</script>`}}, []string{"ru"})
+		}
+	})
+	res, body := get(t, ts.URL+"/page", "")
+	if res.StatusCode != http.StatusOK || strings.Contains(body, "<script>alert") || !strings.Contains(body, `<html lang="ru">`) {
+		t.Errorf("status %d, body %s", res.StatusCode, body)
+	}
+	for _, want := range []string{`method="post" action="https://app.example/cb?x=1&amp;y=%22"`, "data-send", `name="code" value="c"`,
+		`name="state" value="&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"`, `id="submit"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q: %s", want, body)
+		}
+	}
+	if csp := res.Header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "form-action 'self' https:") || strings.Contains(csp, "unsafe") {
+		t.Errorf("policy %q", csp)
+	}
+	if res.Header.Get("Cache-Control") != "no-store" || res.Header.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("headers %v", res.Header)
+	}
+}

@@ -303,6 +303,18 @@ func (r *Renderer) ConfirmLogout(c echo.Context, csrf string, hidden url.Values)
 	return r.Render(c, v)
 }
 
+// onward is the data of the page "forward".
+type onward struct {
+	Action string
+	Fields url.Values
+}
+
+// Forward writes the page whose form posts fields to a client's address: by
+// itself, or where the browser runs no script by the person's hand.
+func (r *Renderer) Forward(c echo.Context, action string, fields url.Values, locales []string) error {
+	return r.Render(c, View{Name: "forward", Title: "forward.title", Locales: locales, Targets: []string{action}, Data: onward{action, fields}})
+}
+
 // SetRetryAfter tells a client when to come back.
 func SetRetryAfter(c echo.Context, seconds int) {
 	c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))

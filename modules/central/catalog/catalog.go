@@ -140,6 +140,10 @@ func (t *TenantSpec) RequiresPAR() bool {
 	return t.Settings.RequirePAR || t.Profile == ProfileFAPI2
 }
 
+// MessageAlgs returns the algorithms that request objects and authorization
+// responses may be signed with (FAPI 2.0 section 5.4). They must not be changed.
+func (t *Tenant) MessageAlgs() []jose.Algorithm { return t.Profile.clientAlgs() }
+
 // Client returns a client by id; a disabled one is returned too.
 func (t *Tenant) Client(id string) (*Client, bool) { c, ok := t.clients[id]; return c, ok }
 
@@ -259,6 +263,20 @@ func (c *Client) IDAlg() jose.Algorithm {
 	switch {
 	case c.IDTokenAlg != "":
 		return jose.Algorithm(c.IDTokenAlg)
+	case c.Owner.Profile == ProfileFAPI2:
+		return jose.ES256
+	default:
+		return jose.RS256
+	}
+}
+
+// ResponseAlg returns the algorithm of the client's signed authorization
+// responses: where none is registered, that of JARM section 3, or the one that
+// ID tokens have under fapi2.
+func (c *Client) ResponseAlg() jose.Algorithm {
+	switch {
+	case c.AuthorizationAlg != "":
+		return jose.Algorithm(c.AuthorizationAlg)
 	case c.Owner.Profile == ProfileFAPI2:
 		return jose.ES256
 	default:

@@ -164,6 +164,9 @@ func (c *check) protocol(p problems, s *catalog.ClientSpec) {
 	if s.DPoPBound && s.CertificateBound {
 		p.add("dpop_bound_access_tokens", "a token is bound to a key or to a certificate, not to both")
 	}
+	if s.AuthorizationAlg != "" && !slices.Contains(s.GrantTypes, catalog.GrantCode) {
+		p.add("authorization_signed_response_alg", "is for clients with authorization_code")
+	}
 	if s.RequirePAR && !slices.Contains(s.GrantTypes, catalog.GrantCode) {
 		p.add("require_pushed_authorization_requests", "is for clients with authorization_code")
 	}

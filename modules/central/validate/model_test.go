@@ -189,7 +189,6 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"request_object_signing_alg":                 client0(func(c *catalog.ClientSpec) { c.RequestObjectAlg = "ES256" }),
 		"userinfo_signed_response_alg":               client0(func(c *catalog.ClientSpec) { c.UserinfoAlg = "ES256" }),
 		"introspection_signed_response_alg":          client0(func(c *catalog.ClientSpec) { c.IntrospectionAlg = "ES256" }),
-		"authorization_signed_response_alg":          client0(func(c *catalog.ClientSpec) { c.AuthorizationAlg = "ES256" }),
 		"access_token_format":                        client0(func(c *catalog.ClientSpec) { c.AccessTokenFormat = "opaque" }),
 		"subject_type":                               client0(func(c *catalog.ClientSpec) { c.SubjectType = "pairwise" }),
 		"sector_identifier_uri":                      client0(func(c *catalog.ClientSpec) { c.SectorIdentifierURI = "https://a.example/s" }),

@@ -30,6 +30,9 @@
     }
   });
 
+  const onward = document.querySelector("form[data-send]");
+  if (onward) onward.requestSubmit();
+
   const code = document.getElementById("code");
   if (code) {
     const digits = Number(code.dataset.digits);
