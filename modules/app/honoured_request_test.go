@@ -3,12 +3,14 @@ package app_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"versola/modules/app/apptest"
+	"versola/platform/dpop/dpoptest"
 	"versola/platform/jose"
 )
 
@@ -17,6 +19,7 @@ func requestExercises() map[string]exercise {
 		"pushed requests":            {[]string{"client.require_pushed_authorization_requests"}, clientPushed},
 		"a tenant's pushed requests": {[]string{"tenant.settings.require_pushed_authorization_requests", "tenant.settings.pushed_request_ttl"}, tenantPushed},
 		"signed answers":             {[]string{"client.authorization_signed_response_alg"}, clientSignedAnswers},
+		"request objects":            {[]string{"client.request_object_signing_alg", "client.require_signed_request_object"}, clientObjects},
 	}
 }
 
@@ -185,4 +188,61 @@ func (h *house) signedAnswer(t *testing.T, id, alg, raw string) map[string]any {
 		t.Errorf("claims %v", claims)
 	}
 	return claims
+}
+
+// object signs a request object of a client, with the usual parameters and
+// changes; an empty text leaves one out.
+func (h *house) object(t *testing.T, k *dpoptest.Key, id string, changes map[string]any) string {
+	t.Helper()
+	now := h.Clock.Now()
+	claims := document{"iss": id, "aud": h.Issuer, "nbf": now.Unix(), "exp": now.Add(time.Minute).Unix()}
+	for name, v := range h.request(id, nil) {
+		claims[name] = v[0]
+	}
+	return k.Sign(`{"alg":"`+string(k.Alg)+`","typ":"oauth-authz-req+jwt"}`, encode(t, claims.with(changes)))
+}
+
+func clientObjects(t *testing.T, h *house) {
+	right, wrong := dpoptest.NewKey(t, jose.PS256), dpoptest.NewKey(t, jose.PS256)
+	set := document{"keys": []json.RawMessage{right.JWK}}
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(encode(t, set))) }))
+	defer there.Close()
+	signing := document{"request_object_signing_alg": "PS256", "require_signed_request_object": true}
+	for id, keys := range map[string]document{"object-jwks": {"jwks": set}, "object-uri": {"jwks_uri": there.URL + "/jwks"}} {
+		secret := h.client(t, h.web(id).with(signing).with(keys))
+		b := apptest.NewBrowser(t)
+		b.Open(h.Issuer + "/authorize?" + url.Values{"client_id": {id}, "scope": {"nothing"}, "request": {h.object(t, right, id, nil)}}.Encode())
+		h.signsIn(t, b, id, secret)
+		if q := answer(t, h, h.authorize(t, b, id, nil)); q.Get("error") != "invalid_request" {
+			t.Errorf("%s, an unsigned request: %v", id, q)
+		}
+		if q := answer(t, h, h.authorize(t, b, id, map[string]string{"request": h.object(t, wrong, id, nil)})); q.Get("error") != "invalid_request_object" {
+			t.Errorf("%s, signed by another key: %v", id, q)
+		}
+		if status, a := h.push(t, id, secret, nil); status != http.StatusBadRequest || a["error"] != "invalid_request" {
+			t.Errorf("%s, an unsigned request, pushed: %d %v", id, status, a)
+		}
+		status, pushed := h.push(t, id, secret, map[string]string{"request": h.object(t, right, id, map[string]any{"state": "inner"})})
+		if q := answer(t, h, h.opens(t, b, id, pushed)); status != http.StatusCreated || q.Get("state") != "inner" || q.Get("code") == "" {
+			t.Errorf("%s, a signed request, pushed: %d %v, %v", id, status, pushed, q)
+		}
+	}
+	h.client(t, h.web("objectless"))
+	if q := answer(t, h, h.authorize(t, apptest.NewBrowser(t), "objectless", map[string]string{"request": h.object(t, right, "objectless", nil)})); q.Get("error") != "request_not_supported" {
+		t.Errorf("of a client without an algorithm: %v", q)
+	}
+	both := h.web("other").with(signing).with(document{"jwks": set})
+	h.refuses(t, both.with(document{"request_object_signing_alg": "ES256"}), "/jwks")
+	h.refuses(t, both.with(document{"request_object_signing_alg": "none"}), "/request_object_signing_alg")
+	h.refuses(t, both.with(document{"request_object_signing_alg": "HS256"}), "/request_object_signing_alg")
+	h.refuses(t, both.with(document{"request_object_signing_alg": ""}), "/require_signed_request_object")
+	h.refuses(t, h.web("other").with(signing), "/jwks")
+	h.refuses(t, h.web("other").with(document{"jwks_uri": there.URL}), "/jwks_uri")
+	h.refuses(t, document{"id": "other", "client_kind": "service", "auth_method": "client_secret_basic", "grant_types": []string{"client_credentials"},
+		"jwks": set, "request_object_signing_alg": "PS256"}, "/request_object_signing_alg")
+	d := document{"id": "of-object", "edge": "local", "client": "object-jwks", "redirect_uri": h.callback, "scopes": []string{"openid"}, "after_login": "/", "after_logout": "/"}
+	if page := h.send(t, http.MethodPost, "/v1/tenants/demo/presets", d); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Body, "require_signed_request_object") {
+		t.Errorf("a preset of such a client: %d %s", page.Status, page.Body)
+	}
+	h.discovers(t, "request_object_signing_alg_values_supported", "RS256", "PS256", "ES256", "EdDSA")
 }

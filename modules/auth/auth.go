@@ -29,6 +29,7 @@ import (
 	"versola/modules/auth/logout"
 	"versola/modules/auth/par"
 	"versola/modules/auth/refresh"
+	"versola/modules/auth/requestobject"
 	"versola/modules/auth/revocation"
 	"versola/modules/auth/revoke"
 	"versola/modules/auth/session"
@@ -142,7 +143,7 @@ func assemble(d Deps, half func(Deps, *session.Store, *logout.Ender) (signIn, er
 		return nil, fmt.Errorf("token keys: %w", err)
 	}
 	clients := newAuthenticator(d)
-	pushed, requests := &par.Store{DB: d.DB}, authorize.Requests{}
+	pushed, requests := &par.Store{DB: d.DB}, authorize.Requests{Objects: &requestobject.Reader{Clock: d.Clock, Keys: clients.Keys}}
 	m := &Module{
 		deps: d, signIn: s, follower: follower,
 		authorize: &authorize.Endpoint{Requests: requests, Pushed: pushed, Responses: &authorization.Responder{Clock: d.Clock, Pages: s.pages},

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,16 @@ func (g *rig) snapshot() *catalog.Snapshot {
 		)
 	}
 	return s
+}
+
+// declared returns the declaration of a client.
+func (g *rig) declared(id string) catalog.ClientSpec {
+	g.Helper()
+	i := slices.IndexFunc(g.spec.Clients, func(c catalog.ClientSpec) bool { return c.ID == id })
+	if i < 0 {
+		g.Fatalf("no client %s", id)
+	}
+	return g.spec.Clients[i]
 }
 
 // compile puts the specification, with secrets and keys, into the holder. A

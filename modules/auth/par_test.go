@@ -279,7 +279,7 @@ func doubledEmpty(name string) url.Values {
 func TestPAR_ClientsAuthenticateAsAtTheTokenEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newSigners(t)
-	s.spec.Clients = append(s.spec.Clients, catalog.ClientSpec{Tenant: "demo", ID: "key", AuthMethod: catalog.AuthPrivateKeyJWT, JWKS: s.spec.Clients[len(s.spec.Clients)-6].JWKS,
+	s.spec.Clients = append(s.spec.Clients, catalog.ClientSpec{Tenant: "demo", ID: "key", AuthMethod: catalog.AuthPrivateKeyJWT, JWKS: s.declared("signer").JWKS,
 		GrantTypes: []string{catalog.GrantCode}, RedirectURIs: []string{callback}, Scopes: []string{"openid", "profile", "email"}})
 	s.compile()
 	s.refused(s.post("/par", authRequest()), http.StatusUnauthorized, "invalid_client")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -169,6 +170,12 @@ func parseHeader(raw []byte) (Header, error) {
 	}
 	h.JWK = members["jwk"]
 	return h, nil
+}
+
+// IsType tells whether a header's typ is one of several media types, each without
+// "application/".
+func IsType(got string, want ...string) bool {
+	return slices.ContainsFunc(want, func(w string) bool { return sameType(got, w) })
 }
 
 func sameType(got, want string) bool {

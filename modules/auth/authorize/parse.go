@@ -1,7 +1,7 @@
 package authorize
 
 import (
-	"context"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,33 +54,6 @@ func clientOf(t tenant.At, p oauth.Params) (*catalog.Client, error) {
 	return cl, nil
 }
 
-// Requests validates authorization requests, whichever endpoint they come to.
-type Requests struct{}
-
-// ValidatePushed validates a request that a client pushes. Errors: an
-// [oauth.Error].
-func (v *Requests) ValidatePushed(_ context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*authorization.Request, error) {
-	redirectURI, err := recipient(cl, p)
-	if err != nil {
-		return nil, err
-	}
-	return parse(t, cl, redirectURI, p)
-}
-
-// validate validates a request that comes by the browser. An error with a
-// request is for the client, one without for the person.
-func (v *Requests) validate(_ context.Context, t tenant.At, cl *catalog.Client, p oauth.Params) (*authorization.Request, error) {
-	redirectURI, err := recipient(cl, p)
-	if err != nil {
-		return nil, err
-	}
-	r, err := parse(t, cl, redirectURI, p)
-	if err == nil && cl.PushedRequestRequired() {
-		err = oauth.Refuse(oauth.InvalidRequest, "the request must be pushed: request_uri is missing")
-	}
-	return r, err
-}
-
 // recipient finds where a client's answers go. Errors are for the person's eyes
 // only: there is nobody to redirect to.
 func recipient(cl *catalog.Client, p oauth.Params) (string, error) {
@@ -97,27 +70,32 @@ func recipient(cl *catalog.Client, p oauth.Params) (string, error) {
 	return uri, nil
 }
 
+// begin starts a request with what every answer needs: the mode that it goes by,
+// and state. On an error the returned request carries it back.
+func begin(t tenant.At, cl *catalog.Client, redirectURI string, p oauth.Params) (*authorization.Request, error) {
+	r := &authorization.Request{Tenant: t.ID, ClientID: cl.ID, RedirectURI: redirectURI, ResponseMode: authorization.Query}
+	ofMode := once(r, p, "response_mode", parseMode)
+	ofState := once(r, p, "state", parseState)
+	return r, cmp.Or(ofMode, ofState)
+}
+
+// once reads a parameter that was not sent twice; what was is refused with all
+// others.
+func once(r *authorization.Request, p oauth.Params, name string, parse func(*authorization.Request, oauth.Params) error) error {
+	if _, twice := p.Duplicate(name); twice {
+		return nil
+	}
+	return parse(r, p)
+}
+
 // parse validates everything else. On an error the returned request is complete
 // enough to carry it back.
 func parse(t tenant.At, cl *catalog.Client, redirectURI string, p oauth.Params) (*authorization.Request, error) {
-	r := &authorization.Request{Tenant: t.ID, ClientID: cl.ID, RedirectURI: redirectURI, ResponseMode: authorization.Query}
-	twice, isTwice := p.Duplicate(known...)
-	// These come first, so that every later refusal goes the way that was asked
-	// for, with state.
-	if twice != "response_mode" {
-		if err := parseMode(r, p); err != nil {
-			if twice != "state" {
-				_ = parseState(r, p) // the first refusal counts
-			}
-			return r, err
-		}
+	r, err := begin(t, cl, redirectURI, p)
+	if err != nil {
+		return r, err
 	}
-	if twice != "state" {
-		if err := parseState(r, p); err != nil {
-			return r, err
-		}
-	}
-	if isTwice {
+	if twice, isTwice := p.Duplicate(known...); isTwice {
 		return r, oauth.Refuse(oauth.InvalidRequest, "%s was sent more than once", twice)
 	}
 	for _, step := range []func(*authorization.Request, tenant.At, *catalog.Client, oauth.Params) error{
@@ -156,7 +134,7 @@ func parseState(r *authorization.Request, p oauth.Params) error {
 
 func parseUnsupported(_ *authorization.Request, _ tenant.At, _ *catalog.Client, p oauth.Params) error {
 	for _, x := range []struct{ name, code string }{
-		{"request", oauth.RequestNotSupported}, {"request_uri", oauth.RequestURINotSupported}, {"registration", registrationNotSupported},
+		{"request_uri", oauth.RequestURINotSupported}, {"registration", registrationNotSupported},
 	} {
 		if p.Has(x.name) {
 			return oauth.Refuse(x.code, "%s is not supported", x.name)

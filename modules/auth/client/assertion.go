@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"versola/modules/auth/oauth"
@@ -27,14 +26,14 @@ const (
 	// maxLifetime is how long an assertion may live, and so how long its jti is
 	// remembered: ten minutes is the longest that common libraries choose.
 	maxLifetime = 10 * time.Minute
-	// skew is how far the clocks of client and server may be apart: FAPI 2.0
+	// Skew is how far the clocks of client and server may be apart: FAPI 2.0
 	// section 5.3.2.1 wants 10 s to be accepted and 60 s to be refused.
-	skew = 10 * time.Second
+	Skew = 10 * time.Second
 )
 
 // Longest is the most time that passes between an assertion being accepted and
 // the end of the memory of it: what a [Replay] has to know.
-const Longest = maxLifetime + 2*skew
+const Longest = maxLifetime + 2*Skew
 
 // replayScope keeps the ids of assertions apart from others in the memory.
 const replayScope = "client_assertion"
@@ -125,9 +124,7 @@ func (a *Authenticator) asserted(ctx context.Context, t tenant.At, cl *catalog.C
 // of token that the client signs is none (RFC 8725 section 3.11). Most say JWT
 // or nothing; draft-ietf-oauth-rfc7523bis gives them a name.
 func isAssertionType(typ string) bool {
-	return typ == "" || slices.ContainsFunc([]string{"JWT", "client-authentication+jwt"}, func(t string) bool {
-		return strings.EqualFold(typ, t) || strings.EqualFold(typ, "application/"+t)
-	})
+	return jose.IsType(typ, "", "JWT", "client-authentication+jwt")
 }
 
 // signed checks the signature with what is registered for the client.
@@ -172,30 +169,14 @@ func (a *Authenticator) addressed(t tenant.At, aud json.RawMessage) bool {
 // remembered. With iat that is counted from there, so that after a loss of the
 // memory only what was made before it is refused.
 func lifetime(claims map[string]json.RawMessage, now time.Time) (until time.Time, err error) {
-	expires, ok := jose.NumericDate(claims["exp"])
+	p, err := jose.ReadPeriod(claims, now, Skew)
 	switch {
-	case !ok:
-		return until, refusal("an assertion without exp")
-	case !now.Before(expires.Add(skew)):
-		return until, refusal("an assertion that has expired")
-	case expires.After(now.Add(maxLifetime + skew)):
+	case err != nil:
+		return until, refusal("an assertion that " + err.Error())
+	case p.Expires.After(now.Add(maxLifetime + Skew)), !p.Issued.IsZero() && p.Expires.Sub(p.Issued) > maxLifetime:
 		return until, refusal("an assertion that lives too long")
+	case p.Issued.IsZero():
+		return p.Expires.Add(Skew), nil
 	}
-	if raw, there := claims["nbf"]; there {
-		if from, ok := jose.NumericDate(raw); !ok || from.After(now.Add(skew)) {
-			return until, refusal("an assertion that is not valid yet: nbf")
-		}
-	}
-	raw, there := claims["iat"]
-	if !there {
-		return expires.Add(skew), nil
-	}
-	issued, ok := jose.NumericDate(raw)
-	switch {
-	case !ok || issued.After(now.Add(skew)):
-		return until, refusal("an assertion that was made in the future: iat")
-	case expires.Sub(issued) > maxLifetime:
-		return until, refusal("an assertion that lives too long")
-	}
-	return issued.Add(maxLifetime + skew), nil
+	return p.Issued.Add(maxLifetime + Skew), nil
 }

@@ -66,6 +66,13 @@ type refusal string
 // Error implements error.
 func (r refusal) Error() string { return string(r) }
 
+// Refused tells whether an error says that what a client sent cannot be believed,
+// and not that something of ours does not work.
+func Refused(err error) bool {
+	_, refused := errors.AsType[refusal](err)
+	return refused
+}
+
 // failed is what a refused client is told, whatever the cause.
 func failed(cause error) *oauth.Error {
 	return oauth.Refuse(oauth.InvalidClient, "client authentication failed").Because(cause)

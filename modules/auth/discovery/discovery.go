@@ -45,6 +45,7 @@ type Metadata struct {
 	UILocalesSupported                []string `json:"ui_locales_supported,omitempty"`
 	ClaimsParameterSupported          bool     `json:"claims_parameter_supported"`
 	RequestParameterSupported         bool     `json:"request_parameter_supported"`
+	RequestObjectSigningAlgs          []string `json:"request_object_signing_alg_values_supported"`
 	RequestURIParameterSupported      bool     `json:"request_uri_parameter_supported"` // left out it would mean true
 	AuthorizationResponseIssSupported bool     `json:"authorization_response_iss_parameter_supported"`
 	BackchannelLogoutSupported        bool     `json:"backchannel_logout_supported"`
@@ -126,6 +127,8 @@ func describe(t tenant.At, k Capabilities) *Metadata {
 		ClaimsSupported:                   claims(t),
 		PromptValuesSupported:             k.Prompts,
 		UILocalesSupported:                t.Texts.Locales(),
+		RequestParameterSupported:         true,
+		RequestObjectSigningAlgs:          names(t.MessageAlgs()),
 		AuthorizationResponseIssSupported: true,
 		BackchannelLogoutSupported:        true,
 		BackchannelLogoutSessionSupported: true,

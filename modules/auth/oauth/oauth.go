@@ -33,6 +33,7 @@ const (
 	RequestNotSupported     = "request_not_supported"
 	RequestURINotSupported  = "request_uri_not_supported"
 	InvalidRequestURI       = "invalid_request_uri"
+	InvalidRequestObject    = "invalid_request_object"
 	InvalidDPoPProof        = "invalid_dpop_proof" // RFC 9449 section 12.2
 	UseDPoPNonce            = "use_dpop_nonce"     // RFC 9449 section 12.2
 )
@@ -143,6 +144,9 @@ func Read(r *http.Request) (Params, error) {
 	}
 	return counted(q)
 }
+
+// ParamsOf makes parameters of values that came in another way.
+func ParamsOf(values url.Values) Params { return Params{values} }
 
 // maxParameters bounds a request's parameters, with repetitions: all that any
 // specification has for one endpoint are under thirty.

@@ -177,6 +177,9 @@ func (c *check) presetClient(p problems, s *catalog.PresetSpec, client *catalog.
 	if t := c.tenants[s.Tenant]; client.RequirePAR || t != nil && t.RequiresPAR() {
 		p.add("client", "%q has require_pushed_authorization_requests, itself or by its tenant: an edge does not push its requests", s.Client)
 	}
+	if client.RequireSignedRequest {
+		p.add("client", "%q has require_signed_request_object: an edge does not sign its requests", s.Client)
+	}
 	if !slices.Contains(client.RedirectURIs, s.RedirectURI) {
 		p.add("redirect_uri", "%q is not registered with client %q", s.RedirectURI, s.Client)
 	}

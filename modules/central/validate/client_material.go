@@ -32,6 +32,16 @@ func (c *check) material(p problems, s *catalog.ClientSpec) {
 	if s.JWKSURI != "" {
 		p.err("jwks_uri", c.WebURL(s.JWKSURI))
 	}
+	usesKeys := s.AuthMethod == catalog.AuthPrivateKeyJWT || s.AuthMethod == catalog.AuthSelfSignedTLS
+	if !usesKeys && s.RequestObjectAlg == "" {
+		const use = "is for private_key_jwt, self_signed_tls_client_auth and request_object_signing_alg"
+		if len(s.JWKS) > 0 {
+			p.add("jwks", use)
+		}
+		if s.JWKSURI != "" {
+			p.add("jwks_uri", use)
+		}
+	}
 	switch s.AuthMethod {
 	case catalog.AuthPrivateKeyJWT, catalog.AuthSelfSignedTLS:
 		if !hasKeys {
@@ -170,8 +180,30 @@ func (c *check) protocol(p problems, s *catalog.ClientSpec) {
 	if s.RequirePAR && !slices.Contains(s.GrantTypes, catalog.GrantCode) {
 		p.add("require_pushed_authorization_requests", "is for clients with authorization_code")
 	}
-	if s.RequireSignedRequest && len(s.JWKS) == 0 && s.JWKSURI == "" {
-		p.add("require_signed_request_object", "needs jwks or jwks_uri")
+	if s.RequireSignedRequest && s.RequestObjectAlg == "" {
+		p.add("require_signed_request_object", "needs request_object_signing_alg")
+	}
+	if s.RequestObjectAlg != "" {
+		requestObjects(p, s)
+	}
+}
+
+// requestObjects checks that there is something to verify request objects with,
+// and somewhere to send them to.
+func requestObjects(p problems, s *catalog.ClientSpec) {
+	if !slices.Contains(s.GrantTypes, catalog.GrantCode) {
+		p.add("request_object_signing_alg", "is for clients with authorization_code")
+	}
+	if len(s.JWKS) == 0 && s.JWKSURI == "" {
+		p.add("jwks", "is missing: request_object_signing_alg needs jwks or jwks_uri")
+	}
+	if len(s.JWKS) == 0 || ClientKeys(s.JWKS) != nil {
+		return
+	}
+	keys, err := jose.SignatureKeys(s.JWKS)
+	verifies := func(k jose.PublicKey) bool { return string(k.Alg) == s.RequestObjectAlg }
+	if err != nil || !slices.ContainsFunc(keys, verifies) {
+		p.add("jwks", "has no key that could sign a request object: one for %s is needed", s.RequestObjectAlg)
 	}
 }
 

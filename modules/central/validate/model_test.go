@@ -180,13 +180,10 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"auth_method": client0(func(c *catalog.ClientSpec) {
 			c.AuthMethod, c.Secrets, c.JWKS = catalog.AuthSelfSignedTLS, nil, keySet(ecKey)
 		}),
-		"jwks":     client0(func(c *catalog.ClientSpec) { c.JWKS = keySet(ecKey) }),
-		"jwks_uri": client0(func(c *catalog.ClientSpec) { c.JWKSURI = "https://a.example/jwks" }),
 		"grant_types[2]": client0(func(c *catalog.ClientSpec) {
 			c.GrantTypes = []string{catalog.GrantCode, catalog.GrantRefreshToken, catalog.GrantDevice}
 		}),
 		"response_types[0]":                          client0(func(c *catalog.ClientSpec) { c.ResponseTypes = []string{catalog.ResponseCodeIDToken} }),
-		"request_object_signing_alg":                 client0(func(c *catalog.ClientSpec) { c.RequestObjectAlg = "ES256" }),
 		"userinfo_signed_response_alg":               client0(func(c *catalog.ClientSpec) { c.UserinfoAlg = "ES256" }),
 		"introspection_signed_response_alg":          client0(func(c *catalog.ClientSpec) { c.IntrospectionAlg = "ES256" }),
 		"access_token_format":                        client0(func(c *catalog.ClientSpec) { c.AccessTokenFormat = "opaque" }),
@@ -257,14 +254,30 @@ func TestModel_RefusesWhatRunTimeWouldRefuse(t *testing.T) {
 		change func(*catalog.Snapshot)
 		field  string
 	}{
-		"private key":              {client0(func(c *catalog.ClientSpec) { c.JWKS = keySet(privateKey) }), "jwks"},
-		"both kinds of keys":       {client0(func(c *catalog.ClientSpec) { c.JWKS, c.JWKSURI = keySet(ecKey), "https://a.example/" }), "jwks_uri"},
-		"keys by http":             {client0(func(c *catalog.ClientSpec) { c.JWKSURI = "http://a.example/" }), "jwks_uri"},
-		"private_key_jwt, no keys": {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.Secrets = catalog.AuthPrivateKeyJWT, nil }), "jwks"},
-		"private_key_jwt, secret":  {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.JWKS = catalog.AuthPrivateKeyJWT, keySet(ecKey) }), "secret"},
-		"assertion algorithm":      {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.AuthSigningAlg = catalog.AuthSecretJWT, "ES256" }), "token_endpoint_auth_signing_alg"},
-		"algorithm none":           {client0(func(c *catalog.ClientSpec) { c.UserinfoAlg = "none" }), "userinfo_signed_response_alg"},
-		"tls without subject":      {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.Secrets = catalog.AuthTLS, nil }), "tls"},
+		"private key": {client0(func(c *catalog.ClientSpec) { c.RequestObjectAlg, c.JWKS = "ES256", keySet(privateKey) }), "jwks"},
+		"both kinds of keys": {client0(func(c *catalog.ClientSpec) {
+			c.RequestObjectAlg, c.JWKS, c.JWKSURI = "ES256", keySet(ecKey), "https://a.example/"
+		}), "jwks_uri"},
+		"keys by http":                           {client0(func(c *catalog.ClientSpec) { c.RequestObjectAlg, c.JWKSURI = "ES256", "http://a.example/" }), "jwks_uri"},
+		"keys of no use":                         {client0(func(c *catalog.ClientSpec) { c.JWKS = keySet(ecKey) }), "jwks"},
+		"an address of no use":                   {client0(func(c *catalog.ClientSpec) { c.JWKSURI = "https://a.example/jwks" }), "jwks_uri"},
+		"request objects, no keys":               {client0(func(c *catalog.ClientSpec) { c.RequestObjectAlg = "ES256" }), "jwks"},
+		"request objects, no key of the kind":    {client0(func(c *catalog.ClientSpec) { c.RequestObjectAlg, c.JWKS = "PS256", keySet(ecKey) }), "jwks"},
+		"request objects by none":                {client0(func(c *catalog.ClientSpec) { c.RequestObjectAlg, c.JWKSURI = "none", "https://a.example/jwks" }), "request_object_signing_alg"},
+		"signed requests, no algorithm":          {func(s *catalog.Snapshot) { s.Clients[1].RequireSignedRequest = true }, "require_signed_request_object"},
+		"an edge's client that pushes":           {client0(func(c *catalog.ClientSpec) { c.RequirePAR = true }), "client"},
+		"an edge's client of a tenant that does": {tenant0(func(s *catalog.TenantSettings) { s.RequirePAR = true }), "client"},
+		"an edge's client that signs": {client0(func(c *catalog.ClientSpec) {
+			c.RequireSignedRequest, c.RequestObjectAlg, c.JWKS = true, "ES256", keySet(ecKey)
+		}), "client"},
+		"pushed requests for too long": {tenant0(func(s *catalog.TenantSettings) { s.PushedRequestTTL = catalog.Duration(10 * time.Minute) }), "settings.pushed_request_ttl"},
+		"pushed requests for a moment": {tenant0(func(s *catalog.TenantSettings) { s.PushedRequestTTL = catalog.Duration(time.Second) }), "settings.pushed_request_ttl"},
+		"answers signed by nothing":    {client0(func(c *catalog.ClientSpec) { c.AuthorizationAlg = "none" }), "authorization_signed_response_alg"},
+		"private_key_jwt, no keys":     {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.Secrets = catalog.AuthPrivateKeyJWT, nil }), "jwks"},
+		"private_key_jwt, secret":      {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.JWKS = catalog.AuthPrivateKeyJWT, keySet(ecKey) }), "secret"},
+		"assertion algorithm":          {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.AuthSigningAlg = catalog.AuthSecretJWT, "ES256" }), "token_endpoint_auth_signing_alg"},
+		"algorithm none":               {client0(func(c *catalog.ClientSpec) { c.UserinfoAlg = "none" }), "userinfo_signed_response_alg"},
+		"tls without subject":          {client0(func(c *catalog.ClientSpec) { c.AuthMethod, c.Secrets = catalog.AuthTLS, nil }), "tls"},
 		"two subjects": {client0(func(c *catalog.ClientSpec) {
 			c.AuthMethod, c.Secrets, c.TLS = catalog.AuthTLS, nil, &catalog.ClientCertificate{DNS: "a.example", IP: "192.0.2.1"}
 		}), "tls"},

@@ -13,10 +13,6 @@ import (
 
 func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)) {
 	refuse("auth_method", slices.Contains([]catalog.AuthMethod{catalog.AuthTLS, catalog.AuthSelfSignedTLS}, s.AuthMethod))
-	// Keys serve nothing else yet.
-	usesKeys := s.AuthMethod == catalog.AuthPrivateKeyJWT || s.AuthMethod == catalog.AuthSelfSignedTLS
-	refuse("jwks", len(s.JWKS) > 0 && !usesKeys)
-	refuse("jwks_uri", s.JWKSURI != "" && !usesKeys)
 	for i, g := range s.GrantTypes {
 		refuse(fmt.Sprintf("grant_types[%d]", i), g == catalog.GrantDevice || g == catalog.GrantTokenExchange)
 	}
@@ -24,13 +20,11 @@ func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)
 		refuse(fmt.Sprintf("response_types[%d]", i), r == catalog.ResponseCodeIDToken)
 	}
 	refuse("tls", s.TLS != nil)
-	refuse("request_object_signing_alg", s.RequestObjectAlg != "")
 	refuse("userinfo_signed_response_alg", s.UserinfoAlg != "")
 	refuse("introspection_signed_response_alg", s.IntrospectionAlg != "")
 	refuse("access_token_format", s.AccessTokenFormat == "opaque")
 	refuse("subject_type", s.SubjectType == "pairwise")
 	refuse("sector_identifier_uri", s.SectorIdentifierURI != "")
-	refuse("require_signed_request_object", s.RequireSignedRequest)
 	refuse("tls_client_certificate_bound_access_tokens", s.CertificateBound)
 	refuse("default_acr_values", len(s.DefaultACR) > 0)
 	refuse("authorization_details_types", len(s.AuthorizationDetails) > 0)
