@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,11 +47,17 @@ const (
 	challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 )
 
-// fakeLogin stands for the sign-in half: it remembers what it was asked.
-type fakeLogin struct{ started []*authorization.Request }
+// fakeLogin stands for the sign-in half: it remembers what it was asked, also by
+// requests side by side; started is read when they are answered.
+type fakeLogin struct {
+	mu      sync.Mutex
+	started []*authorization.Request
+}
 
 func (f *fakeLogin) Start(c echo.Context, _ tenant.At, _ *catalog.Client, r *authorization.Request) error {
+	f.mu.Lock()
 	f.started = append(f.started, r)
+	f.mu.Unlock()
 	return c.Redirect(http.StatusSeeOther, "/login/handle/start")
 }
 func (*fakeLogin) Mount(*echo.Group) {}
