@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -26,7 +27,7 @@ func clientExercises() map[string]exercise {
 		"kinds and authentication methods": {[]string{"client.client_kind", "client.auth_method"}, clientKinds},
 		"grant types":                      {[]string{"client.grant_types", "client.response_types"}, clientGrants},
 		"redirect URIs":                    {[]string{"client.redirect_uris"}, clientRedirects},
-		"sign-out":                         {[]string{"client.post_logout_redirect_uris", "client.backchannel_logout_uri"}, clientSignOut},
+		"sign-out":                         {[]string{"client.post_logout_redirect_uris", "client.backchannel_logout_uri", "client.frontchannel_logout_uri"}, clientSignOut},
 		"scopes and audiences":             {[]string{"client.scopes", "client.audiences"}, clientScopes},
 		"a service client's permissions":   {[]string{"client.permissions"}, clientPermissions},
 		"lifetime and algorithms":          {[]string{"client.access_token_ttl", "client.access_token_alg", "client.id_token_alg"}, clientTokens},
@@ -135,6 +136,16 @@ func clientSignOut(t *testing.T, h *house) {
 	}
 	h.refuses(t, h.web("other").with(document{"post_logout_redirect_uris": []string{"ftp://x/"}}), "/post_logout_redirect_uris/0")
 	h.refuses(t, h.web("other").with(document{"backchannel_logout_uri": "gopher://x"}), "/backchannel_logout_uri")
+
+	frame := h.callback + "/clear?a=b"
+	secret = h.client(t, h.web("framed").with(document{"post_logout_redirect_uris": []string{after}, "frontchannel_logout_uri": frame}))
+	hint, _ = h.signIn(t, b, "framed", secret, nil)["id_token"].(string)
+	page = b.Open(h.Issuer + "/logout?" + url.Values{"id_token_hint": {hint}, "post_logout_redirect_uri": {after}}.Encode())
+	sid, _ := payload(t, hint)["sid"].(string)
+	if want := html.EscapeString(frame + "&" + url.Values{"iss": {h.Issuer}, "sid": {sid}}.Encode()); !strings.Contains(page.Body, want) || !strings.Contains(page.Body, after) {
+		t.Errorf("%d %s, wanted a frame of %s", page.Status, page.Body, want)
+	}
+	h.refuses(t, h.web("other").with(document{"frontchannel_logout_uri": "https://elsewhere.example/"}), "/frontchannel_logout_uri")
 }
 
 func clientScopes(t *testing.T, h *house) {

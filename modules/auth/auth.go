@@ -85,6 +85,7 @@ type mounter interface{ Mount(g *echo.Group) }
 type pageSet interface {
 	Error(c echo.Context, status int, code, description string) error
 	SignedOut(c echo.Context) error
+	SigningOut(c echo.Context, frames []string, onward string) error
 	ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error
 	authorization.Pages
 }

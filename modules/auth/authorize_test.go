@@ -259,6 +259,9 @@ func TestDiscovery_SaysWhatWorks(t *testing.T) {
 		if m["issuer"] != iss || strings.Contains(string(a.body), "evil") {
 			t.Errorf("%s: issuer %v", path, m["issuer"])
 		}
+		if m["frontchannel_logout_supported"] != true || m["frontchannel_logout_session_supported"] != true {
+			t.Errorf("%s: front-channel logout is not advertised", path)
+		}
 		for _, name := range []string{"token_endpoint", "userinfo_endpoint", "authorization_endpoint", "jwks_uri", "revocation_endpoint", "end_session_endpoint"} {
 			at, _ := m[name].(string)
 			rest, ok := strings.CutPrefix(at, issuer)

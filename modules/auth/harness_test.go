@@ -73,6 +73,7 @@ type fakePage struct {
 	Page, Code, Description, CSRF string
 	Hidden                        url.Values
 	Action                        string
+	Frames                        []string
 }
 
 func (fakePages) Error(c echo.Context, status int, code, description string) error {
@@ -83,6 +84,9 @@ func (fakePages) Forward(c echo.Context, action string, fields url.Values, _ []s
 }
 func (fakePages) SignedOut(c echo.Context) error {
 	return c.JSON(http.StatusOK, fakePage{Page: "signed-out"})
+}
+func (fakePages) SigningOut(c echo.Context, frames []string, onward string) error {
+	return c.JSON(http.StatusOK, fakePage{Page: "signing-out", Frames: frames, Action: onward})
 }
 func (fakePages) ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error {
 	return c.JSON(http.StatusOK, fakePage{Page: "confirm", CSRF: csrf, Hidden: hidden})

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"versola/modules/auth/oauth"
 )
 
 // Mode is how an answer travels to the client: in the query or the fragment of
@@ -59,14 +61,8 @@ func (m Mode) Form() bool { return m == FormPost || m == FormPostJWT }
 // address returns the redirect URI with the answer v. Its own query stays as it
 // was registered (RFC 6749 section 3.1.2).
 func (m Mode) address(redirectURI string, v url.Values) string {
-	separator := "?"
-	switch {
-	case m == Fragment || m == FragmentJWT:
-		separator = "#" // a registered redirect URI has none
-	case strings.HasSuffix(redirectURI, "?"):
-		separator = ""
-	case strings.Contains(redirectURI, "?"):
-		separator = "&"
+	if m == Fragment || m == FragmentJWT {
+		return redirectURI + "#" + v.Encode() // a registered redirect URI has none
 	}
-	return redirectURI + separator + v.Encode()
+	return oauth.AddQuery(redirectURI, v)
 }

@@ -116,6 +116,10 @@ func (g *Grant) parse(t tenant.At, cl *catalog.Client, p oauth.Params, now time.
 	if cl.HasGrant(catalog.GrantRefreshToken) {
 		q.grantEnd = now.Add(cl.RefreshAbsoluteTTL())
 	}
+	// It also tells that the client took part in the session, whose end it hears.
+	if end := now.Add(t.SessionAbsolute()); cl.HearsOfLogout() && q.grantEnd.Before(end) {
+		q.grantEnd = end
+	}
 	return q, nil
 }
 

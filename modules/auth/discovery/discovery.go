@@ -51,6 +51,7 @@ type Metadata struct {
 	BackchannelLogoutSupported        bool     `json:"backchannel_logout_supported"`
 	BackchannelLogoutSessionSupported bool     `json:"backchannel_logout_session_supported"`
 	FrontchannelLogoutSupported       bool     `json:"frontchannel_logout_supported"`
+	FrontchannelLogoutSessionSupport  bool     `json:"frontchannel_logout_session_supported"`
 }
 
 // Capabilities are what the endpoints themselves know of what they do.
@@ -132,6 +133,8 @@ func describe(t tenant.At, k Capabilities) *Metadata {
 		AuthorizationResponseIssSupported: true,
 		BackchannelLogoutSupported:        true,
 		BackchannelLogoutSessionSupported: true,
+		FrontchannelLogoutSupported:       true,
+		FrontchannelLogoutSessionSupport:  true,
 	}
 }
 

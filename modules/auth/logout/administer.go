@@ -2,7 +2,6 @@ package logout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -43,7 +42,7 @@ SELECT count(*) FROM ended`
 func (e *Ender) EndAll(ctx context.Context, tx pgx.Tx, c *catalog.Catalog, directory string, userID id.UUID) (sessions int, err error) {
 	now := e.clock.Now()
 	d := e.known.Of(c)[directory]
-	err = tx.QueryRow(ctx, endAllSQL, userID, now, e.horizon.DirectoryEnd(c, directory, now), now.Add(noticeKept), orEmpty(d.tenants), orEmpty(d.clients)).Scan(&sessions)
+	err = tx.QueryRow(ctx, endAllSQL, userID, now, e.horizon.DirectoryEnd(c, directory, now), now.Add(noticeKept), orEmpty(d.told.tenants), orEmpty(d.told.clients)).Scan(&sessions)
 	if err != nil {
 		return 0, fmt.Errorf("end all sessions: %w", err)
 	}
@@ -54,17 +53,8 @@ func (e *Ender) EndAll(ctx context.Context, tx pgx.Tx, c *catalog.Catalog, direc
 // tells whether it lived until now.
 func (e *Ender) EndOne(ctx context.Context, tx pgx.Tx, c *catalog.Catalog, directory string, userID, sessionID id.UUID) (ended bool, err error) {
 	now := e.clock.Now()
-	d := e.known.Of(c)[directory]
-	var notices int
-	err = tx.QueryRow(ctx, endSQL, userID, sessionID, now, e.horizon.DirectoryEnd(c, directory, now), now.Add(noticeKept), orEmpty(d.tenants), orEmpty(d.clients),
-		orEmpty(d.survive)).Scan(&notices)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("end session: %w", err)
-	}
-	return true, nil
+	done, err := e.end(ctx, tx, c, directory, userID, sessionID, now, e.horizon.DirectoryEnd(c, directory, now))
+	return done != nil, err
 }
 
 // maxLiving bounds the list; a person has a handful of browsers.

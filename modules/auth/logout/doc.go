@@ -1,5 +1,5 @@
 // Package logout ends sessions and tells everyone: OpenID Connect RP-Initiated
-// Logout 1.0 and Back-Channel Logout 1.0.
+// Logout 1.0, Back-Channel Logout 1.0 and Front-Channel Logout 1.0.
 //
 //	/logout ─> who asks? ─> whose session? ──sure──> [Ender.End] ─> back to the client, or signed-out page
 //	                              └──doubtful──> confirmation page ──POST with its csrf──^
@@ -23,4 +23,8 @@
 // until they are accepted or a day has passed; what waits for a client that does
 // not answer waits together. A notice is claimed by moving
 // its next attempt into the future, so that a process that dies loses nothing.
+//
+// Clients that clear their own state in the browser are opened in frames of the
+// page after the sign-out, which goes on when all have answered, or after a few
+// seconds. It is the browser's word alone: a session that ends elsewhere has none.
 package logout

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -30,6 +29,7 @@ type Sessions interface {
 // Pages shows what the browser sees.
 type Pages interface {
 	SignedOut(c echo.Context) error
+	SigningOut(c echo.Context, frames []string, onward string) error
 	ConfirmLogout(c echo.Context, csrf string, hidden url.Values) error
 }
 
@@ -97,11 +97,12 @@ func (e *Endpoint) Handle(c echo.Context) error {
 	if !e.sure(r, s, cookie) {
 		return e.confirm(c, r, cookie)
 	}
-	if err := e.end(c, t, r, s.UserID, s.ID); err != nil {
+	frames, err := e.end(c, t, r, s.UserID, s.ID)
+	if err != nil {
 		return err
 	}
 	e.cookies.Clear(c.Response(), session.CookieBase)
-	return e.leave(c, r)
+	return e.leave(c, r, frames)
 }
 
 func parse(c echo.Context, t tenant.At) (*request, error) {
@@ -159,27 +160,28 @@ func (e *Endpoint) withoutSession(c echo.Context, t tenant.At, r *request, noCoo
 		if noCookie && r.csrf == "" && c.Request().Method == http.MethodPost {
 			return again(c, t, r)
 		}
-		return e.leave(c, r)
+		return e.leave(c, r, nil)
 	}
 	user, err := id.ParseUUID(r.hint.Subject)
 	if err != nil {
-		return e.leave(c, r)
+		return e.leave(c, r, nil)
 	}
 	sid, err := id.ParseUUID(r.hint.Session)
 	if err != nil {
-		return e.leave(c, r)
+		return e.leave(c, r, nil)
 	}
-	if err := e.end(c, t, r, user, sid); err != nil {
+	frames, err := e.end(c, t, r, user, sid)
+	if err != nil {
 		return err
 	}
-	return e.leave(c, r)
+	return e.leave(c, r, frames)
 }
 
-// end ends a session that lives, and says so.
-func (e *Endpoint) end(c echo.Context, t tenant.At, r *request, userID, sessionID id.UUID) error {
-	ended, err := e.ender.End(c.Request().Context(), t, userID, sessionID)
-	if err != nil || !ended {
-		return err
+// end ends a session that lives, says so, and returns the frames to show.
+func (e *Endpoint) end(c echo.Context, t tenant.At, r *request, userID, sessionID id.UUID) (frames []string, err error) {
+	ended, err := e.ender.endHere(c.Request().Context(), t, userID, sessionID)
+	if err != nil || ended == nil {
+		return nil, err
 	}
 	done := event.Event{At: e.ender.clock.Now(), Kind: event.SessionEnded, Reason: event.SignedOut, Tenant: t.ID, Directory: t.Directory,
 		User: userID, Session: sessionID}
@@ -187,7 +189,7 @@ func (e *Endpoint) end(c echo.Context, t tenant.At, r *request, userID, sessionI
 		done.Client = r.client.ID
 	}
 	e.events.Take(done.From(c))
-	return nil
+	return ended.frames, nil
 }
 
 // again lets a POST come back as a GET, with its cookie.
@@ -231,20 +233,19 @@ func (e *Endpoint) confirm(c echo.Context, r *request, cookie string) error {
 	return e.pages.ConfirmLogout(c, base64.RawURLEncoding.EncodeToString(e.mac.Sum(nil, []byte(cookie))), hidden)
 }
 
-// leave shows the way on. A cookie without a session here is left alone: it may
+// leave shows the way on, by a page with frames where clients have some. A cookie without a session here is left alone: it may
 // be that of another tenant's directory on this host.
-func (e *Endpoint) leave(c echo.Context, r *request) error {
+func (e *Endpoint) leave(c echo.Context, r *request, frames []string) error {
 	oauth.NoStore(c.Response().Header())
-	if r.redirect == "" {
-		return e.pages.SignedOut(c)
-	}
 	target := r.redirect
-	if r.state != "" {
-		separator := "?"
-		if strings.Contains(target, "?") {
-			separator = "&"
-		}
-		target += separator + url.Values{"state": {r.state}}.Encode()
+	if target != "" && r.state != "" {
+		target = oauth.AddQuery(target, url.Values{"state": {r.state}})
+	}
+	switch {
+	case len(frames) > 0:
+		return e.pages.SigningOut(c, frames, target)
+	case target == "":
+		return e.pages.SignedOut(c)
 	}
 	c.Response().Header().Set("Referrer-Policy", "no-referrer")
 	return c.Redirect(http.StatusSeeOther, target)

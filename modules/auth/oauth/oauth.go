@@ -178,6 +178,18 @@ func (p Params) Duplicate(names ...string) (string, bool) {
 // section 3.1).
 func (p Params) Get(name string) string { return p.values.Get(name) }
 
+// AddQuery returns an address with v added to its query, which stays as it is
+// written (RFC 6749 section 3.1.2). The address has no fragment.
+func AddQuery(address string, v url.Values) string {
+	switch {
+	case strings.HasSuffix(address, "?"):
+		return address + v.Encode()
+	case strings.Contains(address, "?"):
+		return address + "&" + v.Encode()
+	}
+	return address + "?" + v.Encode()
+}
+
 // Has tells whether a parameter was sent with a value.
 func (p Params) Has(name string) bool { return p.values.Get(name) != "" }
 

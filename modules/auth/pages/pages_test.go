@@ -153,6 +153,27 @@ func TestAssets_AreImmutableAndNamedByContent(t *testing.T) {
 	}
 }
 
+func TestSigningOut_ShowsFramesOfTheirOriginsAloneAndGoesOn(t *testing.T) {
+	t.Parallel()
+	frames := []string{`https://a.example/out?x="><script>alert(1)</script>&iss=i`, "https://a.example/other", "http://localhost:9000/", "https://x.example;script-src */"}
+	for onward, want := range map[string]string{
+		"https://app.example/bye?state=%22": `id="onward" class="primary" href="https://app.example/bye?state=%22" data-onward`,
+		"com.example.app:/bye":              `href="com.example.app:/bye"`,
+		"":                                  "You can close this page",
+	} {
+		ts := server(t, "https://id.example", func(r *pages.Renderer) echo.HandlerFunc {
+			return func(c echo.Context) error { return r.SigningOut(c, frames, onward) }
+		})
+		res, body := get(t, ts.URL+"/page", "")
+		if res.StatusCode != http.StatusOK || !strings.Contains(body, want) || strings.Contains(body, "<script>alert") || strings.Count(body, "<iframe ") != len(frames) {
+			t.Errorf("onward to %q: status %d, body %s", onward, res.StatusCode, body)
+		}
+		if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "frame-src https://a.example http://localhost:9000; ") || strings.Contains(csp, "*") {
+			t.Errorf("policy %q", csp)
+		}
+	}
+}
+
 func TestForward_PostsEveryFieldToTheClientAlone(t *testing.T) {
 	t.Parallel()
 	const action = "https://app.example/cb?x=1&y=%22"

@@ -124,6 +124,7 @@ type View struct {
 	Theme               string   // of the client; empty: the tenant's
 	Logo                string   // of the client; empty: the theme's, or the product's mark
 	Targets             []string // where forms of the page may redirect to
+	Frames              []string // what the page shows of others, unseen
 
 	// Forms post to Base + "/" + path with these.
 	Base    string // /login/{handle}, with the tenant's prefix
@@ -189,12 +190,12 @@ func (r *Renderer) Render(c echo.Context, v View) error {
 	if err := t.Execute(&b, v); err != nil {
 		return fmt.Errorf("render page %s: %w", v.Name, err)
 	}
-	r.headers(c.Response().Header(), v.Targets, v.Logo)
+	r.headers(c.Response().Header(), v.Targets, v.Frames, v.Logo)
 	return c.HTMLBlob(v.Status, b.Bytes())
 }
 
-func (r *Renderer) headers(h http.Header, targets []string, logo string) {
-	h.Set("Content-Security-Policy", policy(targets, logo))
+func (r *Renderer) headers(h http.Header, targets, frames []string, logo string) {
+	h.Set("Content-Security-Policy", policy(targets, frames, logo))
 	h.Set("Cache-Control", "no-store")
 	h.Set("Pragma", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -209,15 +210,24 @@ func (r *Renderer) headers(h http.Header, targets []string, logo string) {
 }
 
 // policy returns the content security policy of a page whose forms may end, by
-// redirects, at targets, and which shows a logo, if any.
-func policy(targets []string, logo string) string {
+// redirects, at targets, and which shows frames and a logo, if any.
+func policy(targets, frames []string, logo string) string {
 	form := "form-action 'self'"
 	for _, t := range targets {
 		if s := formSource(t); s != "" && !strings.Contains(form+" ", " "+s+" ") {
 			form += " " + s
 		}
 	}
-	return "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:" + imageSource(logo) + "; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " + form
+	var frame string
+	for _, f := range frames {
+		if s := originSource(f); !strings.Contains(frame+" ", s+" ") {
+			frame += s
+		}
+	}
+	if frame != "" {
+		frame = "frame-src" + frame + "; "
+	}
+	return frame + "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:" + originSource(logo) + "; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; " + form
 }
 
 // formSource returns the source expression of an address (CSP Level 3 section
@@ -237,9 +247,9 @@ func formSource(target string) string {
 	return u.Scheme + ":"
 }
 
-// imageSource returns the origin of a logo, after a space.
-func imageSource(logo string) string {
-	u, err := url.Parse(logo)
+// originSource returns the origin of an address of the web, after a space.
+func originSource(address string) string {
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || strings.ContainsAny(u.Host, " ;,'\"") {
 		return ""
 	}
@@ -286,6 +296,20 @@ func (r *Renderer) WriteError(c echo.Context, err error) error {
 // SignedOut writes the page after a logout that leads nowhere else.
 func (r *Renderer) SignedOut(c echo.Context) error {
 	return r.Render(c, View{Name: "signed_out", Title: "signed_out.title", Locales: strings.Fields(c.QueryParam("ui_locales"))})
+}
+
+// signingOut is the data of the page "signing_out". Onward is an address that is
+// registered with the client, of whatever scheme, or empty.
+type signingOut struct {
+	Frames []string
+	Onward template.URL
+}
+
+// SigningOut writes the page that opens the frames of clients and then goes
+// onward, if that is anywhere.
+func (r *Renderer) SigningOut(c echo.Context, frames []string, onward string) error {
+	return r.Render(c, View{Name: "signing_out", Title: "signed_out.title", Locales: strings.Fields(c.QueryParam("ui_locales")), Frames: frames,
+		Data: signingOut{frames, template.URL(onward)}}) //nolint:gosec // registration refuses schemes that run anything
 }
 
 // ConfirmLogout writes the page that asks whether to sign out. Its form posts

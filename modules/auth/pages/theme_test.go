@@ -36,7 +36,7 @@ func TestImageSource_IsTheOriginAlone(t *testing.T) {
 		"": "", "https://cdn.example/logo.svg?v=1": " https://cdn.example", "http://127.0.0.1:9/l.png": " http://127.0.0.1:9",
 		"data:image/png;base64,AA": "", "javascript:alert(1)": "", "https://a.example;script-src": "", "https://a b/": "",
 	} {
-		if got := imageSource(logo); got != want {
+		if got := originSource(logo); got != want {
 			t.Errorf("%q: %q, want %q", logo, got, want)
 		}
 	}

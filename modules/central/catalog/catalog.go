@@ -225,6 +225,12 @@ func (c *Client) PushedRequestRequired() bool {
 // HasGrant tells whether the client may use a grant type.
 func (c *Client) HasGrant(grant string) bool { return slices.Contains(c.GrantTypes, grant) }
 
+// HearsOfLogout tells whether the client is told when a session ends in which it
+// took part.
+func (c *Client) HearsOfLogout() bool {
+	return c.BackchannelLogoutURI != "" || c.FrontchannelLogoutURI != ""
+}
+
 // HasScope tells whether the client may ask for a scope.
 func (c *Client) HasScope(scope string) bool { return slices.Contains(c.Scopes, scope) }
 

@@ -6,6 +6,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -217,17 +218,54 @@ func acrValue(s string) error {
 // presentation checks what people see of the client.
 func (c *check) presentation(p problems, s *catalog.ClientSpec) {
 	for _, u := range []struct{ field, url string }{
-		{"logo_uri", s.LogoURI}, {"policy_uri", s.PolicyURI}, {"tos_uri", s.TermsURI}, {"frontchannel_logout_uri", s.FrontchannelLogoutURI},
+		{"logo_uri", s.LogoURI}, {"policy_uri", s.PolicyURI}, {"tos_uri", s.TermsURI},
 	} {
 		if u.url != "" {
 			p.err(u.field, c.WebURL(u.url))
 		}
+	}
+	if s.FrontchannelLogoutURI != "" {
+		p.err("frontchannel_logout_uri", c.frameURL(s))
 	}
 	if s.Consent != "" {
 		p.err("consent", oneOf(s.Consent, "none", "once", "always"))
 	}
 	if s.Theme != "" {
 		p.err("theme", c.known(KindTheme, s.Tenant)(s.Theme))
+	}
+}
+
+// frameURL checks the address that a browser opens at sign-out: scheme, host and
+// port are those of a redirect URI (OpenID Connect Front-Channel Logout 1.0
+// section 2), so that a client can show nobody a page of others.
+func (c *check) frameURL(s *catalog.ClientSpec) error {
+	if err := c.WebURL(s.FrontchannelLogoutURI); err != nil {
+		return err
+	}
+	for _, r := range s.RedirectURIs {
+		if sameOrigin(r, s.FrontchannelLogoutURI) {
+			return nil
+		}
+	}
+	return errors.New("has not the scheme, host and port of any of redirect_uris")
+}
+
+// sameOrigin compares two addresses by scheme, host and port.
+func sameOrigin(a, b string) bool {
+	x, errX := url.Parse(a)
+	y, errY := url.Parse(b)
+	return errX == nil && errY == nil && strings.EqualFold(x.Scheme, y.Scheme) && strings.EqualFold(x.Hostname(), y.Hostname()) && port(x) == port(y)
+}
+
+// port returns the port of an address of the web, written or not.
+func port(u *url.URL) string {
+	switch p := u.Port(); {
+	case p != "":
+		return p
+	case strings.EqualFold(u.Scheme, "https"):
+		return "443"
+	default:
+		return "80"
 	}
 }
 

@@ -191,7 +191,6 @@ func TestUnsupported_EachSettingIsWellFormedAndRefusedByName(t *testing.T) {
 		"sector_identifier_uri":                      client0(func(c *catalog.ClientSpec) { c.SectorIdentifierURI = "https://a.example/s" }),
 		"tls_client_certificate_bound_access_tokens": client0(func(c *catalog.ClientSpec) { c.CertificateBound = true }),
 		"default_acr_values":                         client0(func(c *catalog.ClientSpec) { c.DefaultACR = []string{"high"} }),
-		"frontchannel_logout_uri":                    client0(func(c *catalog.ClientSpec) { c.FrontchannelLogoutURI = "https://a.example/out" }),
 		"consent":                                    client0(func(c *catalog.ClientSpec) { c.Consent = "once" }),
 		"registration":                               client0(func(c *catalog.ClientSpec) { c.Registration = true }),
 
@@ -289,6 +288,10 @@ func TestModel_RefusesWhatRunTimeWouldRefuse(t *testing.T) {
 		"unknown response":                   {client0(func(c *catalog.ClientSpec) { c.ResponseTypes = []string{"token"} }), "response_types[0]"},
 		"unknown theme":                      {client0(func(c *catalog.ClientSpec) { c.Theme = "none" }), "theme"},
 		"logo":                               {client0(func(c *catalog.ClientSpec) { c.LogoURI = "javascript:x" }), "logo_uri"},
+		"frame of nothing":                   {client0(func(c *catalog.ClientSpec) { c.FrontchannelLogoutURI = "javascript:x" }), "frontchannel_logout_uri"},
+		"frame of another host":              {client0(func(c *catalog.ClientSpec) { c.FrontchannelLogoutURI = "https://evil.example/out" }), "frontchannel_logout_uri"},
+		"frame of another port":              {client0(func(c *catalog.ClientSpec) { c.FrontchannelLogoutURI = "https://e.example:8443/out" }), "frontchannel_logout_uri"},
+		"frame with a fragment":              {client0(func(c *catalog.ClientSpec) { c.FrontchannelLogoutURI = "https://e.example/out#x" }), "frontchannel_logout_uri"},
 		"language":                           {client0(func(c *catalog.ClientSpec) { c.Name = catalog.Text{"en_US": "x"} }), "name.en_US"},
 		"two defaults":                       {client0(func(c *catalog.ClientSpec) { c.Name = catalog.Text{"": "x", "en": "y"} }), "name"},
 		"control characters":                 {client0(func(c *catalog.ClientSpec) { c.Name = catalog.Text{"en": "a\x00"} }), "name.en"},

@@ -28,7 +28,6 @@ func clientUnsupported(s *catalog.ClientSpec, refuse func(field string, is bool)
 	refuse("tls_client_certificate_bound_access_tokens", s.CertificateBound)
 	refuse("default_acr_values", len(s.DefaultACR) > 0)
 	refuse("authorization_details_types", len(s.AuthorizationDetails) > 0)
-	refuse("frontchannel_logout_uri", s.FrontchannelLogoutURI != "")
 	refuse("consent", s.Consent == "once" || s.Consent == "always")
 	refuse("registration", s.Registration)
 }

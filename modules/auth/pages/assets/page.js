@@ -33,6 +33,19 @@
   const onward = document.querySelector("form[data-send]");
   if (onward) onward.requestSubmit();
 
+  // Applications are told in frames, which the page's own load waits for. One that
+  // does not answer holds nobody up for long.
+  const away = document.querySelector("a[data-onward]");
+  if (away) {
+    let gone = false;
+    const go = () => {
+      if (!gone) location.replace(away.href);
+      gone = true;
+    };
+    window.addEventListener("load", go);
+    setTimeout(go, 5000);
+  }
+
   const code = document.getElementById("code");
   if (code) {
     const digits = Number(code.dataset.digits);
